@@ -7,6 +7,7 @@ from pathlib import Path
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
+
 def code_lines(path: Path) -> int:
     """Lines of a Rust or Python file that hold code."""
     lines = path.read_text().split("\n")

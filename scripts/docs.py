@@ -50,7 +50,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     decisions = sorted(f"adr/{path.name}" for path in (TOP / "docs/adr").glob("[0-9]*.md"))
     more = {
         "tests/index.md": suites,
-        "adr/index.md": decisions,
+        "adr/README.md": decisions,
         drives.INDEX: drives.navigation(),
     }
     config.nav = _with_more(config.nav, more)

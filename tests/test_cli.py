@@ -458,7 +458,7 @@ def on_terminal(
 def test_consent_is_asked_on_a_terminal(tmp_path: Path, keys: bytes, code: int) -> None:
     long: dict[str, Any] = {"FAKE_KIND": "block", "FAKE_HOURS": "1"}
     done, shown = on_terminal("review", "x", "--out", "r", cwd=tmp_path, keys=keys, **long)
-    assert "This will take about 4 h 0 min. Begin?" in shown
+    assert "This will take about 4 h 0 min. Start?" in shown
     assert done == code, shown
     assert (tmp_path / "r").exists() == (code == 0)
     assert "Traceback" not in shown
@@ -520,7 +520,7 @@ def test_total_is_weighted_by_the_estimates() -> None:
     total = shown.bars.tasks[0]
     long, short = "consistency-default", "random-read"
     assert total.percentage == 0.0 and total.time_remaining is None
-    assert shown.expected == "about 1 min 40 s in all", "said until something is measured"
+    assert shown.expected == "about 1 min 40 s in total", "said until something is measured"
     shown.started(long)
     clock[0] = 20.0
     shown.progressed(long, "run", 15, 60, {})
@@ -618,7 +618,7 @@ def test_compare_sets_near_loads_beside_each_other_where_no_test_is_common(tmp_p
         assert (near["pattern"], near["reads"]) == (row["load"]["pattern"], row["load"]["reads"])
     shown = run("compare", "a", "b", cwd=tmp_path).stdout
     assert "no test in common" in shown and "Mixed 4 KiB random, reads, QD" in shown
-    assert "same suite" in must_fail(run("compare", "a", "c", cwd=tmp_path), 2, "near each other")
+    assert "same suite" in must_fail(run("compare", "a", "c", cwd=tmp_path), 2, "no similar load")
 
 
 def test_suites_lists_each_with_its_tests(tmp_path: Path) -> None:

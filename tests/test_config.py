@@ -44,9 +44,9 @@ def test_the_command_line_goes_before_the_folder_and_that_before_home(
     at_home(tmp_path, 'suite = "quick"\n')
     suite, said = listed(capsys)
     assert suite == "quick"
-    assert said == f"note: {tmp_path}/home/drivebay/drivebay.toml gives --suite: quick\n"
+    assert said == f"note: --suite is set by {tmp_path}/home/drivebay/drivebay.toml: quick\n"
     here('[review]\nsuite = "snia-client"\n')
-    assert listed(capsys) == ("snia-client", "note: drivebay.toml gives --suite: snia-client\n")
+    assert listed(capsys) == ("snia-client", "note: --suite is set by drivebay.toml: snia-client\n")
     assert listed(capsys, "--suite", "datacenter") == ("datacenter", "")
 
 
@@ -57,11 +57,19 @@ def test_a_key_at_the_top_holds_where_the_option_is(capsys: pytest.CaptureFixtur
 
 
 REFUSED = [
-    ("[review]\nquck = true", "'review.quck' is not an option that it may have", "quick"),
+    ("[review]\nquck = true", "'review.quck' is not an option that the file may set", "quick"),
     ("[revew]\nquick = true", "'revew' is not a command", "review"),
-    ('seed = "1"', "seed: '1' is not allowed; must be a whole number", "mend the line"),
-    ("jobs = true", "jobs: True is not allowed; must be a whole number", "mend the line"),
-    ("quick = 1", "quick: 1 is not allowed; must be true or false", "mend the line"),
+    (
+        'seed = "1"',
+        "seed: '1' is not allowed; must be a whole number",
+        "correct or delete the line",
+    ),
+    (
+        "jobs = true",
+        "jobs: True is not allowed; must be a whole number",
+        "correct or delete the line",
+    ),
+    ("quick = 1", "quick: 1 is not allowed; must be true or false", "correct or delete the line"),
     ('[report]\nsuite = "quick"', "drivebay report has no such option", "report --help"),
     ("quick =", "not valid TOML", "a line"),
     ("seed = -1", "--seed: -1 is not allowed", "review --help"),
@@ -104,7 +112,7 @@ def test_no_file_gives_consent_or_names_what_is_written(
 ) -> None:
     here(text)
     assert run(["review", "--list"]) == 2
-    assert "is not an option that it may have" in capsys.readouterr().err
+    assert "is not an option that the file may set" in capsys.readouterr().err
 
 
 def test_every_option_that_a_file_may_have_is_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,7 +149,7 @@ def test_quiet_leaves_results_warnings_and_errors(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err.startswith("error: ")
     Path("empty").mkdir()
     assert run(["report", "loud", "still", "empty", "--out", "x.html", "--quiet"]) == 0
-    assert capsys.readouterr().err.startswith("warning: left out: empty")
+    assert capsys.readouterr().err.startswith("warning: skipped: empty")
 
 
 def test_every_command_has_quiet(capsys: pytest.CaptureFixture[str]) -> None:

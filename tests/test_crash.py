@@ -374,9 +374,9 @@ def test_the_way_from_a_recording_to_the_smallest_failure_and_back(tmp_path: Pat
     [
         (("run", "none", "--", "true"), 3, "No such file"),
         (("run", "text", "--", "true"), 2, "is not a recording"),
-        (("run", "text", "--set", "heatsink", "--", "true"), 2, "--set is for --drive"),
+        (("run", "text", "--set", "heatsink", "--", "true"), 2, "--set needs --drive"),
         (("run", "text", "--atomic", "700", "--", "true"), 2, "--atomic 700 is not possible"),
-        (("replay", "text", "0:prefix:0"), 2, "one of --nbd and --file"),
+        (("replay", "text", "0:prefix:0"), 2, "either --nbd or --file"),
         (("show", "."), 2, "is no run"),
         (("record", DRIVE, "--out", "text", "--", "true"), 3, "File exists"),
         (("record", DRIVE, "--out", "new", "--", "/nowhere"), 3, "cannot be started"),

@@ -69,7 +69,7 @@ def test_a_missing_core_is_an_answer_and_exit_code_3(
     assert run(["doctor"]) == 3
     out, err = capsys.readouterr()
     assert "Rust core" in out and "make setup" in out
-    assert err.startswith("error: missing for every use: Rust core")
+    assert err.startswith("error: missing, and needed for every use: Rust core")
 
 
 def test_a_core_that_is_older_than_its_python_part_is_found(

@@ -140,10 +140,24 @@ def test_a_dead_link_is_found() -> None:
     assert not dead_links("README.md", "`[a](gone.md)`\n```\n[b](gone.md)\n```\n")
 
 
-def test_a_day_of_the_changelog_is_short_and_the_models_changes_stand_apart() -> None:
+def test_a_section_of_the_changelog_is_short_and_the_models_changes_stand_apart() -> None:
     text = (TOP / "CHANGELOG.md").read_text()
     sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
-    assert [one.partition("\n")[0] for one in sections if len(one.splitlines()) > 40] == []
     *days, last = [one.partition("\n")[0] for one in sections]
     assert all(re.fullmatch(r"(\d+\.\d+\.\d+, )?\d{4}-\d\d-\d\d", day) for day in days), days
     assert last == "Model changes"
+    for section in sections[:-1]:
+        day, *lines = filter(None, section.splitlines())
+        entries = [line for line in lines if line.startswith("- ")]
+        headings = [line for line in lines if line not in entries]
+        assert set(headings) <= {f"### {group}" for group in GROUPS}, (day, "one line an entry")
+        assert len(entries) <= 25 and max(map(len, entries)) <= 180, day
+
+
+GROUPS = ("Added", "Changed", "Fixed", "Model changes")
+
+
+def test_every_decision_is_in_the_index_with_its_status() -> None:
+    index = (TOP / "docs/adr/README.md").read_text()
+    listed = re.findall(r"^\| \[\d{4}\]\(([^)]+)\) \| .+ \| \w.* \|$", index, re.MULTILINE)
+    assert listed == sorted(path.name for path in (TOP / "docs/adr").glob("[0-9]*.md"))

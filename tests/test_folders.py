@@ -47,7 +47,7 @@ def test_of_several_one_that_cannot_be_shown_is_left_out(
 ) -> None:
     assert run(words(form, "a", bad, "b")) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"warning: left out: {bad}")
+    assert line.startswith(f"warning: skipped: {bad}")
 
 
 @pytest.mark.usefixtures("folders")

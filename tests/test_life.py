@@ -121,4 +121,4 @@ def test_a_rating_is_a_bound_of_whole_lives_alone(short: drivebay.Drive, tmp_pat
         whole = CliRunner().invoke(app, words)
     assert part.exit_code == whole.exit_code == 0, part.output + whole.output
     assert "0.02 years after" in part.output and "rated" not in part.output
-    assert "rated 600 TB" in whole.output
+    assert "rated for 600 TB" in whole.output

@@ -296,8 +296,8 @@ def test_a_server_that_others_reach_warns_with_one_line(
                  "--nvme-tcp", "192.0.2.2:2", "--metrics", "0.0.0.0:3")  # fmt: skip
     with a_server(tmp_path, *addresses, within=hosts.here) as server:
         (warning,) = [line for line in server.lines if line.startswith("warning:")]
-        assert "whoever reaches [::]:1, 192.0.2.2:2 reads and writes the drives" in warning
-        assert "whoever reaches 0.0.0.0:3 reads the figures" in warning
+        assert "everybody who reaches [::]:1, 192.0.2.2:2 can read and write the drives" in warning
+        assert "everybody who reaches 0.0.0.0:3 can read the figures" in warning
         reached = sorted(
             (one.kind, one.host) for one in listeners(server.pid) if one.port in (1, 2, 3)
         )

@@ -142,7 +142,10 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"offsets": "zipf:1/0"}, "zipf:THETA"),
         ({"offsets": "zipf:1/4097"}, "zipf:THETA"),
         ({"offsets": "zoned:50/50:49/50"}, "100 each together"),
-        ({"offsets": "zoned:100/50:0/50", "span_bytes": 4096}, "with at least one block in every zone"),
+        (
+            {"offsets": "zoned:100/50:0/50", "span_bytes": 4096},
+            "with at least one block in every zone",
+        ),
         ({"offsets": "zipf:1.1", "pattern": "sequential"}, "uniform for a sequential workload"),
         ({"bssplit": "4k/50"}, "add up to 100"),
         ({"bssplit": "6144/100"}, "multiples of block_bytes"),

@@ -132,7 +132,7 @@ def test_size_on_the_command_line(tmp_path: Path) -> None:
     for words in (["checkpoint:5GB"], ["checkpoint:5/x"], [str(tmp_path / "none.csv")]):
         assert run(app, ["size", "970-evo-plus-1tb", *words]).exit_code != 0
     for words, said in (
-        (["checkpoint:600GB/600s"], "two checkpoints of 600GB do not fit 900"),
+        (["checkpoint:600GB/600s"], "two checkpoints of 600GB do not fit the 900"),
         ([str(path), "--model", "gpt"], "no model 'gpt'"),
     ):
         refused = run(app, ["size", "970-evo-plus-1tb", *words])

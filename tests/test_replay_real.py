@@ -115,7 +115,7 @@ def test_the_table_is_for_people(mixed: Path, file: Path) -> None:
     done = replay(file, mixed, "--trim")
     assert done.returncode == 0
     assert "mean outstanding, Little's law" in done.stdout
-    assert "left out" not in done.stdout
+    assert "skipped" not in done.stdout
     assert "its content will be overwritten" in done.stderr
 
 
@@ -143,7 +143,7 @@ def test_what_is_no_trace_or_no_drive(mixed: Path, file: Path, tmp_path: Path) -
     assert "--only-reads has no meaning" in refused("sm951-ahci-512", mixed, "--only-reads")
     assert "--empty has no meaning" in refused(file, mixed, "--empty")
     assert "is the trace itself" in refused(mixed, mixed)
-    assert "no regular file" in refused(file, tmp_path)
+    assert "not a regular file" in refused(file, tmp_path)
     assert "--scale is for synthesized" in refused(file, mixed, "--scale", "0.1")
     assert "depth: 5000 is not allowed" in refused(file, mixed, "--depth", "5000")
     assert "--time-percent: 0 is not allowed" in refused(file, mixed, "--time-percent", "0")
@@ -239,7 +239,7 @@ def test_an_interruption_leaves_what_was_played(
     process.send_signal(number)
     stdout, stderr = process.communicate()
     assert process.returncode == 130, stderr
-    assert "error: interrupted; the figures are of what was replayed" in stderr
+    assert "error: interrupted; the figures cover the part replayed" in stderr
     figures = json.loads(stdout)
     assert figures["ended"] == "stopped" and figures["unanswered"] == 0
     assert 0 < figures["reads"] == figures["issued"] < 60_000
@@ -255,7 +255,7 @@ def test_figures_are_never_written_over(mixed: Path, file: Path, tmp_path: Path)
 def test_through_the_page_cache_is_said(reads: Path, file: Path) -> None:
     done = replay(file, reads, "--buffered", "--json")
     assert json.loads(done.stdout)["direct"] is False
-    assert "through the page cache" in done.stderr
+    assert "figures of the page cache" in done.stderr
 
 
 def test_a_replay_waits_for_a_review_of_the_same_drive(

@@ -558,7 +558,7 @@ def test_what_only_one_of_two_reviews_has_is_said(tmp_path: Path) -> None:
 
 def test_a_review_prints_twenty_figures_and_how_many_published_ones_it_meets(whole: Path) -> None:
     figures = headline(results.load(whole))
-    shown = cli_review._telling(figures, cli_review.ROWS_MAX)
+    shown = cli_review._most_important(figures, cli_review.ROWS_MAX)
     assert len(shown) == cli_review.ROWS_MAX < len(figures)
     assert {one.test_id for one in shown} == {one.test_id for one in figures}
     assert shown == [one for one in figures if one in shown], "in the suite's order"

@@ -1,8 +1,7 @@
-"""Pages that lie elsewhere in the repository: architecture, changelog, security, decisions,
-published figures.
+"""Pages from elsewhere in the repository: architecture, changelog, security, published figures.
 
-They are copied with their links turned to where the pages are on the site; a link to a file that
-is no page becomes the file's name.
+They are copied with their links changed to pages of the site. A link to a file that is not a page
+becomes the file's name.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from docgen.markdown import page, plain, table
+from docgen.markdown import plain, table
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
@@ -25,7 +24,7 @@ COPIED = {
 ELSEWHERE = {
     **COPIED,
     "crates/drive/src/profile/schema.rs": "reference/profile.md",
-    "docs/adr": "adr/index.md",
+    "docs/adr": "adr/README.md",
     "published/README.md": "reference/published.md",
     "python/drivebay/definitions/suites/model.py": "reference/suite.md",
     "suites": "tests/index.md",
@@ -41,7 +40,7 @@ def pages() -> dict[str, str]:
         place: linked((TOP / name).read_text(encoding="utf-8"), name, place)
         for name, place in COPIED.items()
     }
-    return copied | {"adr/index.md": _decisions(), "reference/published.md": _published()}
+    return copied | {"reference/published.md": _published()}
 
 
 def linked(text: str, source: str, place: str) -> str:
@@ -58,19 +57,6 @@ def linked(text: str, source: str, place: str) -> str:
         return f"[{words}]({posixpath.relpath(inside, posixpath.dirname(place))}{anchor})"
 
     return _LINK.sub(turn, text)
-
-
-def _decisions() -> str:
-    rows = []
-    for path in sorted((TOP / "docs/adr").glob("[0-9]*.md")):
-        title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
-        rows.append(
-            (f"[{path.stem[:4]}]({path.name})", plain(re.sub(r"^(ADR )?\d+[:.]? ", "", title)))
-        )
-    introduction = """
-These records are for contributors. Each states a decision, the measurements behind it, and how we
-would notice that it was wrong. A decision is not edited; a later one replaces it."""
-    return page("Decisions", introduction, table(("", "Decision"), rows))
 
 
 def _published() -> str:

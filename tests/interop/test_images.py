@@ -130,7 +130,7 @@ def test_a_new_file_begins_as_a_copy_and_one_that_is_there_stays(
         assert _content(drive, tmp_path / "found", 1) == bytes([7]) * 4096 + PART[4096:]
         drive.process.terminate()
         _, said = drive.process.communicate()
-    assert f"stays as it is: --from {image} is for new data" in said
+    assert f"is kept: --from {image} is only for new data" in said
 
 
 @clients
@@ -225,7 +225,7 @@ def test_a_state_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
         drive.process.terminate()
         out, said = drive.process.communicate()
     assert first > 1800 and json.loads(out)["drive_s"] < 2 * 1800
-    assert "state stays as it is: --precondition filled is for a new one" in said
+    assert "state is kept: --precondition filled is only for a new state" in said
 
 
 @pytest.mark.parametrize("name", ["sm951-ahci-512", "970-evo-plus-1tb", SMALL])
@@ -276,11 +276,11 @@ def test_foreign_data_is_served_only_by_its_owners_word(tmp_path: Path) -> None:
         return done.stderr
 
     before = _hash(data)
-    assert f"error: --data: {data} holds data that no served drive has written" in refused(data)
+    assert f"error: --data: {data} contains data that no served drive has written" in refused(data)
     small = ("--capacity", "1G", "--data", str(data))
     with served(tmp_path, *small, "--read-only", drive=SMALL) as drive:
         drive.end()
-    assert "holds data that" in refused(data), "who only read it has not taken it"
+    assert "contains data that" in refused(data), "who only read it has not taken it"
     assert _hash(data) == before
     with served(tmp_path, *small, "--foreign-data", drive=SMALL) as drive:
         drive.end()
@@ -288,8 +288,8 @@ def test_foreign_data_is_served_only_by_its_owners_word(tmp_path: Path) -> None:
         drive.end()
     loops.run("cp", "--archive", "--sparse=always", str(data), str(copy))
     loops.run("cp", "--sparse=always", str(copy), str(data))
-    assert "holds data that" in refused(data), "another's image over it has its inode number"
-    assert "holds data that" in refused(copy), "a copy is somebody's backup"
+    assert "contains data that" in refused(data), "another's image over it has its inode number"
+    assert "contains data that" in refused(copy), "a copy is somebody's backup"
     blank = loops.sparse(tmp_path / "blank.img", profile.capacity_bytes)
     with served(tmp_path, "--capacity", "1G", "--data", str(blank), drive=SMALL) as drive:
         drive.end()

@@ -144,9 +144,9 @@ def test_what_two_drives_cannot_share_is_refused(tmp_path: Path) -> None:
     address = ("--nbd", f"unix:{tmp_path / 'no.sock'}")
     data = str(tmp_path / "data")
     assert "is for one drive, not for 2" in _refused(SMALL, SMALL, *address, "--data", data)
-    assert "two drives are called a" in _refused(f"a={SMALL}", f"a={SMALL}", *address)
-    assert "is no name of a drive" in _refused(f"a b={SMALL}", *address)
-    assert "no drive to be served" in _refused(*address)
+    assert "two drives have the name a" in _refused(f"a={SMALL}", f"a={SMALL}", *address)
+    assert "is not a valid name of a drive" in _refused(f"a b={SMALL}", *address)
+    assert "DRIVE is missing" in _refused(*address)
     assert "no address to listen on" in _refused(SMALL, SMALL)
     assert not (tmp_path / "data").exists()
 

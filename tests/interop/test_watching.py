@@ -46,7 +46,7 @@ def test_events_are_shown_as_text_and_as_json(tmp_path: Path) -> None:
         (line,) = _ctl(server, "--drive", "db", "events").stdout.splitlines()
         assert re.fullmatch(r"\d{4}-\d\d-\d\d [\d:.]{12}  db  power-cut  .*lost_bytes=0.*", line)
         refused = _ctl(server, "status", "--follow")
-        assert refused.returncode == 2 and "--follow goes with events" in refused.stderr
+        assert refused.returncode == 2 and "--follow is only for events" in refused.stderr
         server.process.terminate()
         server.process.communicate()
 

@@ -1,8 +1,8 @@
-"""The command line: turns words into calls.
+"""The command line: turns arguments into calls.
 
-One module a verb holds its typer function and what it prints. Data goes to stdout, everything else
-to stderr. This room computes nothing: the rooms below do, and are imported when a command needs
-them, so that help comes at once.
+Each command has a module with its typer function and its output. Data goes to stdout, everything
+else to stderr. This package computes nothing. It imports the packages below only when a command
+needs them, so that `--help` is fast.
 """
 
 from drivebay.cli.entry import main

@@ -1,4 +1,4 @@
-"""`drivebay age`: a drive's whole life under a load, in minutes."""
+"""`drivebay age`: simulates a drive's whole life under a load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from drivebay.library.life import Age, Life
 
 ROWS = 12
-"""Ages of a life that the table shows, at most."""
+"""Most rows of the table of ages."""
 
 app = options.Verb()
 
@@ -29,84 +29,86 @@ Examples:
   drivebay age sm951-ahci-512 --load random --until 100%
 
 \b
-Windows of the load are simulated at some ages of a drive scaled to few pages
-a block; wear and time go on by multiples between them. The method and its
-error: docs/concepts/life.md.""",
+The load is simulated in short windows, on a drive with smaller blocks. Wear
+and time between two windows are extrapolated. Method and error:
+docs/concepts/life.md.""",
 )
 def age(
-    drive: str = argument("DRIVE", "A name of the catalog, or a profile (.toml)."),
+    drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
     load: str = option(
-        "L", "client, enterprise (JESD219A), random or sequential.", default="enterprise"
+        "LOAD", "client, enterprise (JESD219A), random or sequential.", default="enterprise"
     ),
     until: str = option(
         "END",
-        "eol: end of life, available spare at 10 %; 100%: of the rated cycles; 5y: years, at "
-        "most 30.",
+        "When to stop: eol (available spare falls to 10 %), 100% (share of the rated cycles) or "
+        "5y (years, at most 30).",
         default="eol",
     ),
     dwpd: float | None = option(
-        "N", "Drive writes a day. [default: 1; of client 0.3]", min=1e-3, max=1000
+        "N", "Drive writes per day. [default: 1; client: 0.3]", min=1e-3, max=1000
     ),
-    seeds: int = option("N", "Lives, for the interval.", min=1, max=100, default=3),
+    seeds: int = option(
+        "N", "Lives to simulate, for the confidence interval.", min=1, max=100, default=3
+    ),
     window: float = option(
         "N", "Drive writes simulated at each age.", min=0.05, max=100, default=1.0
     ),
     changes: options.Set = None,
-    chart: Path | None = option("FILE", "Draw the years into this file (.svg or .png)."),
+    chart: Path | None = option("FILE", "Draw a chart of the life into this file (.svg or .png)."),
     as_json: options.Json = False,
 ) -> None:
     """Age a drive under a load: wear, errors, spares, write amplification.
 
-    The table has one life; the interval at its end is of several, by their seeds.
+    The table shows one life. The interval below it covers lives with different seeds.
     """
     from drivebay import library
     from drivebay.cli.progress import status
     from drivebay.library import life
 
     if chart is not None and chart.suffix not in (".svg", ".png"):
-        raise UserError(f"--chart: {chart} is no .svg and no .png", "--chart life.svg")
+        raise UserError(f"--chart: {chart} must end in .svg or .png", "--chart life.svg")
     if chart is not None and chart.exists():
-        raise UserError(f"--chart: {chart} exists already", "take another name")
+        raise UserError(f"--chart: {chart} exists already", "choose another name")
     chosen = library.drive(drive).with_(*(changes or ()))
     with status() as show:
 
         def progress(seed: int, now: Age) -> None:
-            left = f"spare {now.spare_percent:.0f} %"
-            show(f"life {seed}: {now.years:.1f} years, {now.written_tb:,.0f} TB written, {left}")
+            spare = f"spare {now.spare_percent:.0f} %"
+            show(f"life {seed}: {now.years:.1f} years, {now.written_tb:,.0f} TB written, {spare}")
 
-        found = life.age(
+        result = life.age(
             chosen, load, until=until, dwpd=dwpd, seeds=seeds, window=window, progress=progress
         )
     if chart is not None:
-        with system_errors(f"--chart: {chart} cannot be written", "write it elsewhere"):
-            found.plot().savefig(chart)
+        with system_errors(f"--chart: {chart} cannot be written", "choose another path"):
+            result.plot().savefig(chart)
     if as_json:
-        print_json(_document(found))
+        print_json(_document(result))
         return
-    _show(found)
+    _show(result)
 
 
-def _document(found: Life) -> dict[str, object]:
+def _document(result: Life) -> dict[str, object]:
     ends = {
-        figure: {"mean": one.mean, "low": one.low, "high": one.high}
+        figure: {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
         for figure in ("written_tb", "years")
-        for one in (found.estimate(figure),)
+        for estimate in (result.estimate(figure),)
     }
     return {
-        "drive": found.drive,
-        "load": found.load,
-        "dwpd": found.dwpd,
-        "ended": found.ended,
+        "drive": result.drive,
+        "load": result.load,
+        "dwpd": result.dwpd,
+        "ended": result.ended,
         "end": ends,
-        "rated_tb": found.rated_tb,
-        "rated_load": found.rated_load,
-        "open_factors": found.open_factors,
-        "ages": found.columns(),
+        "rated_tb": result.rated_tb,
+        "rated_load": result.rated_load,
+        "open_factors": result.open_factors,
+        "ages": result.columns(),
     }
 
 
-def _show(found: Life) -> None:
-    life = found.lives[0]
+def _show(result: Life) -> None:
+    life = result.lives[0]
     every = max(1, -(-(len(life) - 1) // ROWS))
     shown = [*life[:-1:every], life[-1]]
     heads = ("years", "written TB", "used %", "spare %", "WAF", "retries", "mean us", "p99 us")
@@ -124,27 +126,27 @@ def _show(found: Life) -> None:
         for age in shown
     ]
     table(heads, rows, right=tuple(range(len(heads))))
-    if len(set(found.ended)) > 1:
-        say(f"note: the lives ended differently: {', '.join(found.ended)}")
-    tb, years = found.estimate("written_tb"), found.estimate("years")
-    print(f"{found.ended[0]} after {_with_interval(tb)} TB written, {_with_interval(years)} years")
-    lost = next((one.written_tb for one in life if one.media_errors), None)
-    if lost is not None:
-        print(f"first read that could not be saved: by {lost:,.0f} TB")
-    low, high = found.open_factors
-    by_cycles = found.is_whole or found.ended[0].endswith("% used")
+    if len(set(result.ended)) > 1:
+        say(f"note: the lives ended differently: {', '.join(result.ended)}")
+    tb, years = result.estimate("written_tb"), result.estimate("years")
+    print(f"{result.ended[0]} after {_with_interval(tb)} TB written, {_with_interval(years)} years")
+    uncorrectable_tb = next((age.written_tb for age in life if age.media_errors), None)
+    if uncorrectable_tb is not None:
+        print(f"first uncorrectable read: by {uncorrectable_tb:,.0f} TB written")
+    low, high = result.open_factors
+    by_cycles = result.is_whole or result.ended[0].endswith("% used")
     if by_cycles and (low, high) != (1.0, 1.0):
         ends = f"{tb.mean * low:,.0f} to {tb.mean * high:,.0f} TB"
-        cycles = "cycles that blocks live" if found.is_whole else "rated cycles"
-        print(f"by what is open of the {cycles}: {ends}")
-    if found.is_whole and found.rated_tb is not None:
+        cycles = "cycles that blocks endure" if result.is_whole else "rated cycles"
+        print(f"over the possible range of {cycles}: {ends}")
+    if result.is_whole and result.rated_tb is not None:
         print(
-            f"rated {found.rated_tb:,.0f} TB by JEDEC's {found.rated_load} load: "
-            f"this is {tb.mean / found.rated_tb:.1f} times as much"
+            f"rated for {result.rated_tb:,.0f} TB of JEDEC's {result.rated_load} load: "
+            f"this life is {tb.mean / result.rated_tb:.1f} times as long"
         )
 
 
-def _with_interval(one: Estimate) -> str:
-    if one.n == 1 or one.half_width == 0:
-        return f"{one.mean:,.4g}"
-    return f"{one.mean:,.4g} ({one.low:,.4g} to {one.high:,.4g})"
+def _with_interval(estimate: Estimate) -> str:
+    if estimate.n == 1 or estimate.half_width == 0:
+        return f"{estimate.mean:,.4g}"
+    return f"{estimate.mean:,.4g} ({estimate.low:,.4g} to {estimate.high:,.4g})"

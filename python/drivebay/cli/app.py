@@ -1,4 +1,4 @@
-"""The program: which verbs there are, each loaded from its module when it is asked for."""
+"""The program and its commands; each command is loaded from its module when it is used."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ PANELS = {
     "Data": ("query", "import"),
     "This machine": ("doctor", "bench"),
 }
-"""The verbs by task, in the order of the help."""
+"""Commands by task, in the order of the help."""
 
 
 class Verbs(MutableMapping[str, Any]):
-    """The commands by name; a module is imported when its command is looked up."""
+    """Commands by name; looking one up imports its module."""
 
     def __init__(self) -> None:
         self._names = [name for panel in PANELS.values() for name in panel]
@@ -66,7 +66,7 @@ class Verbs(MutableMapping[str, Any]):
 
 
 class Program(Group):
-    """The group of all verbs, listed by task in the help."""
+    """Group of all commands, listed by task in the help."""
 
     panels = PANELS
 
@@ -96,13 +96,13 @@ def _version(wanted: bool) -> None:
     epilog="""\b
 Examples:
   drivebay review sm951-ahci-512        a virtual drive, about a minute
-  drivebay review ./disk.img --quick    a real file, through fio, some minutes
+  drivebay review ./disk.img --quick    a file, through fio, some minutes
   drivebay report drivebay-results/*    several reviews on one page
-  drivebay drives                       what can be reviewed
+  drivebay drives                       drives that can be reviewed
 
 \b
-Exit codes: 0 done; 1 ran, and a check failed; 2 wrong usage; 3 something is
-missing on this machine (fio, a permission, disk space); 130 interrupted."""
+Exit codes: 0 success; 1 a check failed; 2 wrong usage; 3 something is missing
+on this machine (fio, a permission, disk space); 130 interrupted."""
 )
 def drivebay(
     version: Annotated[

@@ -1,4 +1,4 @@
-"""`drivebay array`: several drives as one, whole, degraded and while a member is rebuilt."""
+"""`drivebay array`: measures several drives as one array, also degraded and rebuilding."""
 
 from __future__ import annotations
 
@@ -24,29 +24,35 @@ Examples:
   drivebay array pm9a3-960 --level 6 --members 8 --rebuild-rate 205
 
 \b
-What md does, and what is left out: docs/concepts/arrays.md.""",
+Model of md and its limits: docs/concepts/arrays.md.""",
 )
 def array(
-    drive: str = argument("DRIVE", "A name of the catalog, or a profile (.toml)."),
+    drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
     level: Literal["0", "1", "10", "5", "6"] = option(
-        None, "Stripes, mirrors, both, one parity or two.", default="5"
+        None, "RAID level: stripes (0), mirrors (1), both (10), parity (5, 6).", default="5"
     ),
     members: int = option("N", "Drives in the array.", min=2, max=32, default=4),
-    chunk: str = option("SIZE", "A member's share of a stripe.", default="512KiB"),
-    queue_depth: int = option("N", "Of the small random loads.", min=1, max=1024, default=32),
-    duration: float = option("S", "Seconds of each load.", min=0.1, max=1e5, default=5.0),
-    rebuild_rate: float | None = option(
-        "MB/S", "Highest rate of a rebuild. [default: none; Linux has 205]", min=1, max=1e6
+    chunk: str = option("SIZE", "Chunk size: data of one member per stripe.", default="512KiB"),
+    queue_depth: int = option(
+        "N", "Queue depth of the small random loads.", min=1, max=1024, default=32
     ),
-    scale: float = option("S", "Scale the drives, for speed.", min=1e-3, max=1, default=1 / 16),
+    duration: float = option(
+        "S", "Duration of each load in seconds.", min=0.1, max=1e5, default=5.0
+    ),
+    rebuild_rate: float | None = option(
+        "MB/S", "Limit of the rebuild rate. [default: no limit; Linux: 205]", min=1, max=1e6
+    ),
+    scale: float = option(
+        "S", "Scale the drives down, to simulate faster.", min=1e-3, max=1, default=1 / 16
+    ),
     seed: int = option("N", "Seed of the drives.", default=1),
     changes: options.Set = None,
     as_json: options.Json = False,
 ) -> None:
-    """Stripe or mirror a drive: rates and latencies whole, degraded and rebuilding.
+    """Measure an array of drives: rates and latencies, also degraded and rebuilding.
 
-    The same loads run on one drive and on the array, as Linux md puts it together;
-    then with a member failed, and while a new one in its place is rebuilt.
+    The same loads run on one drive, on the array (as Linux md builds it), on the
+    array with a failed member, and while a new member is rebuilt.
     """
     from drivebay import library
     from drivebay.cli.progress import status
@@ -54,7 +60,7 @@ def array(
 
     chosen = library.drive(drive).with_(*(changes or ()))
     with status() as show:
-        found = arrays.survey(
+        survey = arrays.survey(
             chosen,
             level,
             members,
@@ -67,23 +73,23 @@ def array(
             progress=show,
         )
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(survey))
     else:
-        _show(found)
+        _show(survey)
 
 
-def _show(found: Survey) -> None:
-    states = list(dict.fromkeys(one.state for one in found.measured))
+def _show(survey: Survey) -> None:
+    states = list(dict.fromkeys(result.state for result in survey.measured))
     by_load: dict[str, list[Measured]] = {}
-    for one in found.measured:
-        by_load.setdefault(one.load, []).append(one)
+    for result in survey.measured:
+        by_load.setdefault(result.load, []).append(result)
     rows = []
-    for load, each in by_load.items():
-        streams = "stripes" in load
-        rate = [f"{one.mb_per_s if streams else one.iops:,.0f}" for one in each]
-        rows.append((f"{load}, {'MB/s' if streams else 'IOPS'}", *rate))
-        rows.append(("  99 % within, us", *(f"{one.p99_us:,.0f}" for one in each)))
+    for load, results in by_load.items():
+        is_sequential = "stripes" in load
+        rate = [f"{result.mb_per_s if is_sequential else result.iops:,.0f}" for result in results]
+        rows.append((f"{load}, {'MB/s' if is_sequential else 'IOPS'}", *rate))
+        rows.append(("  99 % within, us", *(f"{result.p99_us:,.0f}" for result in results)))
     table(("load", *states), rows, right=tuple(range(1, len(states) + 1)))
-    print(f"{found.capacity_bytes / 1e9:,.0f} GB")
-    if found.rebuild_s is not None:
-        print(f"a whole member is rebuilt in {found.rebuild_s / 60:,.1f} minutes, without a load")
+    print(f"{survey.capacity_bytes / 1e9:,.0f} GB")
+    if survey.rebuild_s is not None:
+        print(f"rebuild of a whole member, without a load: {survey.rebuild_s / 60:,.1f} minutes")

@@ -1,4 +1,4 @@
-"""`drivebay bench`: the simulation's speed on this machine."""
+"""`drivebay bench`: measures the speed of the simulation on this machine."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ app = options.Verb()
 Examples:
   drivebay bench
   drivebay bench --json > bench.json
-  drivebay bench 980-pro-1tb p41-plus-1tb    these beside the SM951"""
+  drivebay bench 980-pro-1tb p41-plus-1tb    compared with the SM951"""
 )
 def bench(
     drives: list[str] | None = argument(
-        "DRIVE...", "Only random reads and writes of these drives, beside the SM951's."
+        "DRIVE...", "Measure only random reads and writes of these drives, compared with the SM951."
     ),
     as_json: options.Json = False,
 ) -> None:
     """Measure the speed of the simulation on this machine.
 
-    One core, four workloads on a 512 GB drive, each in steady state, and random reads and writes of
-    four drives of today: simulated I/Os per second, seconds, peak memory, and the write
-    amplification reached.
+    One core simulates four workloads on a 512 GB drive in steady state, and random reads and writes
+    on four recent drives. The table shows simulated I/Os per second, seconds, peak memory and write
+    amplification.
     """
     from drivebay.lab.bench import run_cases, run_drives
 
@@ -50,5 +50,5 @@ def bench(
         for case in cases
     ]
     heads = ["case", "I/Os per second", "seconds", "peak memory", "write amplification"]
-    heads += ["of the SM951's rate"] if drives else []
+    heads += ["relative to the SM951"] if drives else []
     table(heads, rows, right=range(1, len(heads)))

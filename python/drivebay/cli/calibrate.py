@@ -27,53 +27,53 @@ Examples:
       --fit nand.read_us=60..90 --resume
 
 \b
-Exit codes: 0 every figure is within its bound (3 %, held-out ones 10 %;
-published ones as in drivebay validate); 1 one is not, the profile is written
-all the same; 2 wrong usage; 130 interrupted, --resume goes on. See
-docs/concepts/calibration.md.""",
+Exit codes: 0 every figure is within its bound (3 %; held-out figures 10 %;
+published figures as in drivebay validate); 1 a figure is out of its bound
+(the profile is written anyway); 2 wrong usage; 130 interrupted (continue with
+--resume). See docs/concepts/calibration.md.""",
 )
 def calibrate(
     data: str = argument(
         "DIR_OR_FIGURES",
-        "A result folder, of a real or a virtual drive; or published rows, S058,S060; or "
-        "a drive of the catalog, for all rows about it.",
+        "Figures to fit to: a result folder of a real or virtual drive, published rows "
+        "(S058,S060), or a catalog drive (all published rows about it).",
     ),
     base: str = option(
-        "PROFILE", "Initial profile: a catalog name or a path ending in .toml.", "--from"
+        "PROFILE", "Initial profile: a catalog name or a path that ends in .toml.", "--from"
     ),
     out: Path = option(
-        "PROFILE.toml", "Profile to write; the journal of evaluations is written beside it."
+        "PROFILE.toml", "Profile to write, along with a journal of all evaluations."
     ),
     fit: list[str] = option(
         "PARAM",
-        "Parameter to fit: nand.read_us; a table, for all of its values that have a "
-        "range; nand.read_us=55..70 for a range within that; repeatable.",
+        "Parameter to fit: a value (nand.read_us), a table (all its values that have a range), or "
+        "a value with a narrower range (nand.read_us=55..70). Repeatable.",
     ),
     only: list[str] | None = option(
-        "TEST", "Fit only to this test or row; repeatable. [default: all but traces]"
+        "TEST", "Fit only to this test or row. Repeatable. [default: all but traces]"
     ),
     hold_out: list[str] | None = option(
-        "TEST", "Hold this test or row out of the fit, and predict it; repeatable."
+        "TEST", "Leave this test or row out of the fit, and predict it. Repeatable."
     ),
     evaluations: int | None = option(
-        "N", "Most evaluations of the search; derivatives take more. [default: 25 per parameter]"
+        "N", "Limit of search evaluations; derivatives are extra. [default: 25 per parameter]"
     ),
     jobs: options.Jobs = None,
     seed: options.Seed = 1,
-    resume: bool = flag("--resume", "Resume from the journal beside --out."),
+    resume: bool = flag("--resume", "Resume from the journal of --out."),
     as_json: options.Json = False,
 ) -> None:
     """Fit a profile's parameters to a review or published figures.
 
-    Also prints which parameters the data cannot identify: those that only trade off against each
-    other, and those that stay open.
+    It also lists the parameters that the data cannot identify: some only trade off against each
+    other, others have no visible effect.
     """
     from drivebay.cli.progress import status
     from drivebay.lab import fit as calibration
     from drivebay.lab.fit import outcome
 
     with status() as show:
-        found = calibration.fit(
+        calibrated = calibration.fit(
             data,
             base=base,
             parameters=fit,
@@ -86,15 +86,15 @@ def calibrate(
             resume=resume,
             progress=lambda what, count: show(f"{what}: {count} evaluations"),
         )
-    for note in found.notes:
+    for note in calibrated.notes:
         say(f"note: {note}")
     if as_json:
-        print_json(outcome.as_json(found))
+        print_json(outcome.as_json(calibrated))
     else:
-        table(outcome.PARAMETER_HEAD, outcome.parameter_rows(found), right=(1, 2, 3))
+        table(outcome.PARAMETER_HEAD, outcome.parameter_rows(calibrated), right=(1, 2, 3))
         print()
-        table(outcome.FIGURE_HEAD, outcome.figure_rows(found), right=(2, 3, 4, 5))
-        print("", *found.identifiability.sentences, sep="\n")
-        print(f"\n{found.out}, after {found.evaluations} evaluations")
-    if not (found.recovered and found.predicted):
+        table(outcome.FIGURE_HEAD, outcome.figure_rows(calibrated), right=(2, 3, 4, 5))
+        print("", *calibrated.identifiability.sentences, sep="\n")
+        print(f"\n{calibrated.out}, after {calibrated.evaluations} evaluations")
+    if not (calibrated.recovered and calibrated.predicted):
         raise typer.Exit(EXIT_CHECK_FAILED)

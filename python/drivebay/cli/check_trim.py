@@ -1,4 +1,4 @@
-"""`drivebay check-trim`: whether TRIM works on a real drive."""
+"""`drivebay check-trim`: tests TRIM on a real drive."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def check_trim(
 ) -> None:
     """Check whether TRIM works on a real drive.
 
-    Writes a known pattern, discards a part of it, and reads it back: old data, zeros or something
-    else, the same each time or not, and whether that is what the drive claims. Exit code 1 if old
-    data is left, a neighbour was lost, or the drive does not do what it claims.
+    It writes a known pattern, discards a part of it, and reads it back. It reports what reads
+    return (old data, zeros or other data, always the same or not), and compares that with the
+    drive's claim. Exit code 1 if old data is left, neighbouring data is lost or the claim is wrong.
     """
     from drivebay.targets.fio import trim
     from drivebay.targets.safety import target_device
@@ -47,19 +47,19 @@ def check_trim(
 
     targets.warn_of_path()
     permission = target_device.OverwritePermission(destroy_data, overwrite_signature)
-    found = target_device.find(drive)
-    target_device.check(found, permission=permission, will_write=True, fills=False)
-    destroys = target_device.destroys(found, permission)
-    typed = targets.typed_yes(destroys, f"parts of {found.path}", yes=yes)
+    device = target_device.find(drive)
+    target_device.check(device, permission=permission, will_write=True, fills=False)
+    destroys = target_device.destroys(device, permission)
+    typed = targets.typed_yes(destroys, f"parts of {device.path}", yes=yes)
     permission = replace(permission, typed_yes=typed)
     with (
-        contextlib.closing(ExclusiveHandle(found, permission=permission)) as handle,
+        contextlib.closing(ExclusiveHandle(device, permission=permission)) as handle,
         trim.drive_errors(drive, "TRIM cannot be checked"),
     ):
         result = trim.validate(handle, seed=SEED)
     if as_json:
         verdict = {"verdict": result.verdict, "as_claimed": result.as_claimed}
-        print_json({"drive": found.identity(), **verdict, **asdict(result)})
+        print_json({"drive": device.identity(), **verdict, **asdict(result)})
     else:
         table(("TRIM", result.verdict), _rows(result))
     if result.verdict != "works" or not result.neighbours_intact or result.as_claimed is False:
@@ -68,17 +68,17 @@ def check_trim(
 
 def _rows(result: Validation) -> list[tuple[str, str]]:
     claims = result.claims
-    said = claims.reads_after or ("deterministic" if claims.deterministic else "nothing")
-    rows = [("the drive claims", f"reads return {said} ({claims.source})")]
+    claimed = claims.reads_after or ("deterministic" if claims.deterministic else "nothing")
+    rows = [("the drive claims", f"reads return {claimed} ({claims.source})")]
     if not result.offered:
         return [*rows, ("reason", result.why_not)]
-    words = {True: "yes", False: "no", None: "nothing is claimed"}
+    answers = {True: "yes", False: "no", None: "no claim"}
     return [
         *rows,
         ("discarded", f"{result.blocks} blocks of 4 KiB"),
         ("old data left", f"{result.old_blocks} blocks"),
         ("reads return", str(result.reads_after)),
-        ("the same each time", words[result.deterministic]),
-        ("neighbours intact", words[result.neighbours_intact]),
-        ("as claimed", words[result.as_claimed]),
+        ("the same each time", answers[result.deterministic]),
+        ("neighbours intact", answers[result.neighbours_intact]),
+        ("as claimed", answers[result.as_claimed]),
     ]

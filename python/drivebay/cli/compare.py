@@ -1,4 +1,4 @@
-"""`drivebay compare`: the headline figures of several results beside each other."""
+"""`drivebay compare`: compares the headline figures of several results."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Examples:
   drivebay compare BASELINE OTHER --json"""
 )
 def compare(
-    folders: list[Path] = argument("DIR DIR...", "Results; the first is the baseline."),
+    folders: list[Path] = argument("DIR DIR...", "Result folders; the first is the baseline."),
     as_json: options.Json = False,
 ) -> None:
     """Compare the headline figures of two or more results.
 
-    Percentages are differences from the first result; one that cannot be read is left out. Results
-    without a test in common are compared load by load, each with the nearest.
-    The report shows all figures and charts: drivebay report DIR DIR --out both.html
+    Percentages are differences from the first result. Unreadable results are skipped. Results with
+    no test in common are compared load by load, each with the most similar one.
+    For all figures and charts: drivebay report DIR DIR --out both.html
     """
     from drivebay import analysis
     from drivebay.analysis.comparable import run_differently
@@ -44,14 +44,14 @@ def compare(
     figures: dict[tuple[str, str, str], dict[int, Headline]] = {}
     names = []
     tests: dict[str, list[Test]] = {}
-    found = shown(folders, least=2)
-    folders = [result.folder for result in found]
-    for place, result in enumerate(found):
+    loaded = shown(folders, least=2)
+    folders = [result.folder for result in loaded]
+    for index, result in enumerate(loaded):
         names.append(str(result.target.get("title") or result.target["name"]))
         for step in result.done:
             tests.setdefault(step.id, []).append(step.test)
         for figure in analysis.headline(result):
-            figures.setdefault((figure.test_id, figure.label, figure.unit), {})[place] = figure
+            figures.setdefault((figure.test_id, figure.label, figure.unit), {})[index] = figure
     if len(set(names)) < len(names):
         names = [folder.resolve().name for folder in folders]
     rows: list[dict[str, Any]] = [
@@ -66,7 +66,7 @@ def compare(
         if len(values) > 1
     ]
     if not rows:
-        _compare_loads(found, names, as_json=as_json)
+        _compare_loads(loaded, names, as_json=as_json)
         return
     if as_json:
         print_json({"results": list(map(str, folders)), "names": names, "figures": rows})
@@ -76,10 +76,13 @@ def compare(
     for row in rows:
         known = figures[row["test_id"], row["label"], row["unit"]]
         base, *others = row["values"]
-        like = None if row["run_differently"] else base
+        comparable = None if row["run_differently"] else base
         test = "" if row["test_id"] == last else row["test_id"]
         last = row["test_id"]
-        values = ["–" if base is None else number(base), *(_against(like, o) for o in others)]
+        values = [
+            "–" if base is None else number(base),
+            *(_against(comparable, value) for value in others),
+        ]
         values = [
             known[place].missing if place in known and row["values"][place] is None else value
             for place, value in enumerate(values)
@@ -90,8 +93,8 @@ def compare(
         show(note)
     different = dict.fromkeys(row["test_id"] for row in rows if row["run_differently"])
     if different:
-        words = "run differently (another suite, or a shortened run), so without a difference:"
-        show("", words, ", ".join(different))
+        reason = "run differently (another suite or a shortened run), so no difference is shown:"
+        show("", reason, ", ".join(different))
 
 
 def _notes(figures: Iterable[dict[int, Headline]], names: Sequence[str]) -> list[str]:
@@ -106,33 +109,37 @@ def _notes(figures: Iterable[dict[int, Headline]], names: Sequence[str]) -> list
     return list(notes)
 
 
-def _compare_loads(found: Sequence[results.Result], names: Sequence[str], *, as_json: bool) -> None:
-    """The loads of the first result, each beside the nearest one of every other."""
+def _compare_loads(
+    loaded: Sequence[results.Result], names: Sequence[str], *, as_json: bool
+) -> None:
+    """Prints each load of the first result with the most similar load of every other result."""
     from drivebay.analysis import nearest, review
 
-    first, *others = [nearest.loads(review(result)) for result in found]
-    near = [(load, [nearest.nearest(other, load) for other in others]) for load in first]
-    near = [(load, alike) for load, alike in near if any(alike)]
-    if not near:
+    first, *others = [nearest.loads(review(result)) for result in loaded]
+    pairs = [(load, [nearest.nearest(other, load) for other in others]) for load in first]
+    pairs = [(load, matches) for load, matches in pairs if any(matches)]
+    if not pairs:
         raise UserError(
-            "these results have no test in common, and no loads near each other",
+            "these results have no test and no similar load in common",
             "review them with the same suite",
         )
     if as_json:
-        folders = [str(result.folder) for result in found]
-        rows = [{"load": load, "nearest": alike} for load, alike in near]
+        folders = [str(result.folder) for result in loaded]
+        rows = [{"load": load, "nearest": matches} for load, matches in pairs]
         print_json({"results": folders, "names": names, "figures": [], "loads": rows})
         return
     cells = []
-    for load, alike in near:
+    for load, matches in pairs:
         unit = nearest.unit(load)
         base = nearest.rate(load, unit)
         values = [
-            "–" if o is None else f"{_against(base, nearest.rate(o, unit))}, {_named(o)}"
-            for o in alike
+            "–"
+            if match is None
+            else f"{_against(base, nearest.rate(match, unit))}, {_named(match)}"
+            for match in matches
         ]
         cells.append((_named(load), unit, number(base), *values))
-    show("no test in common: each load beside the nearest one of the others", "")
+    show("no test in common: each load is shown with the most similar load of the others", "")
     table(("load", "unit", *names), cells, right=(2,))
 
 
@@ -141,7 +148,7 @@ def _named(load: dict[str, Any]) -> str:
 
 
 def _against(base: float | None, value: float | None) -> str:
-    """A value with its difference from the baseline.
+    """Formats a value with its difference from the baseline.
 
     >>> _against(100.0, 125.0), _against(None, 3.0), _against(1.0, None)
     ('125 +25.0 %', '3.00', '–')

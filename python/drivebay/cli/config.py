@@ -1,12 +1,13 @@
 """`drivebay.toml`: a user's defaults for options, from the working folder or the user's own folder.
 
-Keys are options without their dashes; at the top they hold for every command that has the option,
-in a table of a command's name for that one. The working folder's file goes before the one in
-`$XDG_CONFIG_HOME/drivebay` (default: `~/.config/drivebay`), key by key; the command line goes
-before both.
+Keys are options without dashes. Top-level keys apply to every command that has the option; a table
+with a command's name applies to that command. The working folder's file overrides the file in
+`$XDG_CONFIG_HOME/drivebay` (default: `~/.config/drivebay`) key by key. The command line overrides
+both.
 
-A working folder may come from others. So only options are taken that choose what is run and shown:
-none that names what is written, loads code, opens an address, changes a drive or gives consent.
+A working folder may come from other people. So the file may only set options that choose what is
+run and shown, and no option that names output files, loads code, opens an address, changes a drive
+or gives consent.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ OPTIONS: dict[str, type] = {
     "seed": int,
     "suite": str,
 }
-"""What may stand in the file, and of what type."""
-TYPES = {bool: "true or false", int: "a whole number", str: "a text"}
+"""Options that the file may set, with their types."""
+TYPES = {bool: "true or false", int: "a whole number", str: "a string"}
 
 
 class Defaults(dict[str, Any]):
-    """The values for a command's parameters, read when the first is looked up: after `--help`.
-    Raises UserError at the first look if a file cannot be read, or has what it may not have.
-    `verb`, `verbs`: the command's name, and those of all. `names`: the parameter of each option of
-    the command, by the option without dashes."""
+    """Values for a command's parameters, read at the first lookup and so not for `--help`.
+
+    The first lookup raises UserError if a file cannot be read or sets an option that it may not.
+    `verb` is the command's name, `verbs` are the names of all commands. `names` maps each option of
+    the command, without dashes, to its parameter."""
 
     def __init__(self, verb: str, verbs: Collection[str], names: Mapping[str, str]) -> None:
         super().__init__()
         self._verb, self._verbs, self._names = verb, verbs, names
         self.sources: dict[str, str] | None = None
-        """The file that each value is from, once it has been looked for."""
+        """File of each value; None before the first lookup."""
 
     def get(self, name: str, default: Any = None) -> Any:
         if self.sources is None:
@@ -75,7 +77,7 @@ class Defaults(dict[str, Any]):
 
 
 def _places() -> tuple[Path, Path]:
-    """The user's file and the working folder's, which goes before it."""
+    """Paths of the user's file and of the working folder's file, which overrides it."""
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return home / "drivebay" / NAME, Path(NAME)
 
@@ -84,19 +86,19 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return documents.toml(documents.read(path))
     except OSError as problem:
-        words = problem.strerror
+        reason = problem.strerror
     except ValueError as problem:
-        words = f"not valid TOML: {problem}"
-    raise UserError(f"{path}: {words}", 'an option is a line: suite = "quick"')
+        reason = f"not valid TOML: {problem}"
+    raise UserError(f"{path}: {reason}", 'an option is a line: suite = "quick"')
 
 
 def _check(path: Path, table: dict[str, Any], prefix: str) -> None:
     for key, value in table.items():
-        _must_be_known(path, key, OPTIONS, "an option that it may have", prefix)
+        _must_be_known(path, key, OPTIONS, "an option that the file may set", prefix)
         if type(value) is not OPTIONS[key]:
             raise UserError(
                 f"{path}: {prefix}{key}: {value!r} is not allowed; must be {TYPES[OPTIONS[key]]}",
-                f"mend the line, or take it out of {path}",
+                f"correct or delete the line in {path}",
             )
 
 
@@ -106,5 +108,5 @@ def _must_be_known(
     if name not in known:
         raise UserError(
             f"{path}: '{prefix}{name}' is not {what}: {', '.join(sorted(known))}",
-            f"{did_you_mean(name, sorted(known))}take it out, or give it on the command line",
+            f"{did_you_mean(name, sorted(known))}delete it, or give it on the command line",
         )

@@ -1,4 +1,4 @@
-"""`drivebay crash`: every state that a power cut could leave, and the smallest that fails."""
+"""`drivebay crash`: checks every state that a power cut could leave, and minimises failures."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ Examples:
 
 Rules = Annotated[
     str | None,
-    option(
-        "DRIVE", "By the rules of this drive. [default: of the one that was recorded]", "--drive"
-    ),
+    option("DRIVE", "Use the rules of this drive. [default: the recorded drive]", "--drive"),
 ]
 
 
@@ -41,30 +39,31 @@ Examples:
       --out db.crash -- sh -c './workload "$DRIVEBAY_NBD"'
 
 \b
-{} is a file with the drive's bytes (nbdfuse); $DRIVEBAY_NBD is the drive over
-NBD. The workload tells what it was promised by a line to the control socket:
+{} is a file with the drive's data (by nbdfuse); $DRIVEBAY_NBD is the drive's
+NBD address. The workload marks what it has committed with a line to the
+control socket:
   echo "mark committed 17" | nc -UN "$DRIVEBAY_CONTROL"
-drivebay serve --record FILE records any other way to a served drive."""
+drivebay serve --record FILE records a drive that is served in any other way."""
 )
 def record(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}.", autocompletion=complete.drives),
-    command: list[str] = argument("-- COMMAND...", "The workload."),
-    out: Path = option("FILE", "The recording, a new file."),
+    command: list[str] = argument("-- COMMAND...", "Workload to run."),
+    out: Path = option("FILE", "New file for the recording."),
     image: Path | None = option(
-        "IMAGE", "Begin with what this image holds, as serve does.", "--from"
+        "IMAGE", "Start with the contents of this image (see serve).", "--from"
     ),
     capacity: str | None = option(
-        "SIZE", "Scale the drive down to at least this capacity, as serve does."
+        "SIZE", "Scale the drive down to at least this capacity (see serve)."
     ),
     pace: Literal["sleep", "hybrid", "spin", "none"] = option(
-        None, "How completion times are met, as serve does.", default="none"
+        None, "Method to meet completion times (see serve).", default="none"
     ),
     changes: options.Set = None,
     seed: options.Seed = 1,
 ) -> None:
-    """Record what a workload asks of a served drive, with its data.
+    """Record the commands of a workload on a served drive, with their data.
 
-    The exit code is the workload's.
+    The exit code is that of the workload.
     """
     from drivebay import serving
     from drivebay.cli.target import modified_profile
@@ -77,7 +76,7 @@ def record(
     served = serving.Drive(profile=profile, image=image, pace=pace, seed=seed)
     code = recording.record(served, out, command)
     say(f"recorded: {out}, {units.si_bytes(out.stat().st_size)}")
-    raise SystemExit(code if code >= 0 else 128 - code)  # as a shell tells of a signal
+    raise SystemExit(code if code >= 0 else 128 - code)  # a shell's exit code for a signal
 
 
 @app.command(
@@ -90,29 +89,31 @@ Examples:
   drivebay crash run kv.crash --after created -- ./check {}
 
 \b
-{} is a file with a state, which the check may write to. $DRIVEBAY_MARK is the
-last mark before the cut, $DRIVEBAY_STATE the state's name. Exit code 0 of the
-check: the state is good. Exit codes of run: 0 all are; 1 one is not."""
+{} is a file with a state; the check may write to it. $DRIVEBAY_MARK is the
+last mark before the cut, $DRIVEBAY_STATE the name of the state. The check
+exits with 0 if the state is good. Exit codes of run: 0 all states are good; 1
+some are not."""
 )
 def run(
-    recording: Path = argument("RECORDING", "What record made, or a log of Linux's dm-log-writes."),
-    check: list[str] = argument("-- CHECK...", "The check of a state."),
+    recording: Path = argument("RECORDING", "Recording, or a log of Linux's dm-log-writes."),
+    check: list[str] = argument("-- CHECK...", "Command that checks a state."),
     out: Path | None = option(
-        "FOLDER", "Verdicts; goes on if it is there. [default: RECORDING.run]"
+        "FOLDER", "Folder for the verdicts; an existing run is continued. [default: RECORDING.run]"
     ),
-    states: int = option("N", "Most states.", min=1, default=10_000),
-    timeout: float = option("SECONDS", "A check that takes longer hangs.", min=0.001, default=60.0),
+    states: int = option("N", "Limit of states to check.", min=1, default=10_000),
+    timeout: float = option(
+        "SECONDS", "Time after which a check counts as hanging.", min=0.001, default=60.0
+    ),
     drive: Rules = None,
     changes: options.Set = None,
     atomic: str | None = option(
-        "SIZE", "What a power cut does not tear, 512B to 1MiB. [default: the drive's mapping unit]"
+        "SIZE",
+        "Unit that a power cut never tears, 512B to 1MiB. [default: the drive's mapping unit]",
     ),
-    ignore_flush: bool = flag("--ignore-flush", "By the rules of a drive that ignores flushes."),
-    after: str | None = option(
-        "MARK", "Cut the power behind the first mark of this text, not before."
-    ),
+    ignore_flush: bool = flag("--ignore-flush", "Use the rules of a drive that ignores flushes."),
+    after: str | None = option("MARK", "Cut the power only after the first mark with this text."),
     scratch: Path | None = option(
-        "FOLDER", "Where files of states are: /dev/shm. [default: TMPDIR]"
+        "FOLDER", "Folder for the files of states, for example /dev/shm. [default: TMPDIR]"
     ),
     jobs: options.Jobs = None,
     seed: options.Seed = 1,
@@ -120,46 +121,49 @@ def run(
 ) -> None:
     """Check every state that a power cut could leave, and minimise the failures.
 
-    What the drive may lose follows from its write buffer, mapping unit and power-loss
-    protection. Where there are too many states they are sampled, and how many is told.
+    The drive's write buffer, mapping unit and power-loss protection decide which data it may
+    lose. If there are too many states, a sample is checked, and the report says so.
     """
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.crash import run as runs
 
-    asked = _asked(recording, check, drive, changes, atomic, ignore_flush, after)
-    asked = asked | {"states": states, "seed": seed, "timeout_s": timeout}
+    fields = _fields(recording, check, drive, changes, atomic, ignore_flush, after)
+    fields |= {"states": states, "seed": seed, "timeout_s": timeout}
     folder = out or recording.with_name(recording.name + ".run")
-    with status(LINE_EVERY_S) as tell:
-        found = runs.run(
-            runs.Asked(**asked),
+    with status(LINE_EVERY_S) as update:
+        outcome = runs.run(
+            runs.Asked(**fields),
             folder,
             jobs,
-            lambda done, all, failed: tell(
-                f"{done:,} of {all:,} states checked, {failed:,} failed"
+            lambda done, total, failed: update(
+                f"{done:,} of {total:,} states checked, {failed:,} failed"
             ),
             scratch,
         )
-    say_notes(found.notes)
-    smallest = {one.states[0]: one.smallest for one in found.failures}
-    failed = found.failed
+    say_notes(outcome.notes)
+    smallest = {failure.states[0]: failure.smallest for failure in outcome.failures}
+    failed = outcome.failed
     if as_json:
-        fields = {"failed": failed, "smallest": smallest, "notes": found.notes}
-        print_json({"states": len(found.verdicts), "coverage": found.coverage, **fields})
+        more = {"failed": failed, "smallest": smallest, "notes": outcome.notes}
+        print_json({"states": len(outcome.verdicts), "coverage": outcome.coverage, **more})
     else:
         from drivebay.crash import words
 
-        show(words.covered(found.coverage, len(found.verdicts)) + f"; {len(failed):,} failed")
-        core = runs.Asked(**asked).open()
-        for one in found.failures:
-            alike = f" and {len(one.states) - 1:,} alike" * (len(one.states) > 1)
-            show("", f"the smallest that fails, of {one.states[0]}{alike}: {one.smallest}")
-            show(*words.timeline(core.timeline(one.smallest)))
-            said = one.verdict.said or "nothing"
-            show(f"the check said: {said}", f"drivebay crash replay {folder} {one.smallest}")
+        show(words.covered(outcome.coverage, len(outcome.verdicts)) + f"; {len(failed):,} failed")
+        core = runs.Asked(**fields).open()
+        for failure in outcome.failures:
+            similar = f" and {len(failure.states) - 1:,} similar" * (len(failure.states) > 1)
+            show("", f"smallest failing state for {failure.states[0]}{similar}: {failure.smallest}")
+            show(*words.timeline(core.timeline(failure.smallest)))
+            output = failure.verdict.said or "nothing"
+            show(
+                f"output of the check: {output}",
+                f"drivebay crash replay {folder} {failure.smallest}",
+            )
     raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_DONE)
 
 
-def _asked(
+def _fields(
     recording: Path,
     check: list[str],
     drive: str | None,
@@ -168,12 +172,12 @@ def _asked(
     ignore_flush: bool,
     after: str | None,
 ) -> dict[str, Any]:
-    """The fields of `Asked` that say which states there are."""
+    """Fields of `Asked` that determine the possible states."""
     from drivebay.cli.target import modified_profile
     from drivebay.common.errors import UserError
 
     if set_ and drive is None:
-        raise UserError("--set is for --drive", "--drive sm951-nvme-256 --set ignore_flush")
+        raise UserError("--set needs --drive", "--drive sm951-nvme-256 --set ignore_flush")
     changes: dict[str, Any] = {"ignores_flush": True} if ignore_flush else {}
     if atomic is not None:
         size = units.parse_bytes(atomic, option="--atomic")
@@ -194,52 +198,53 @@ def _asked(
     "show",
     epilog="""\b
 Examples:
-  drivebay crash show kv.crash                 what was recorded
-  drivebay crash show kv.crash 12:lost:40      what led to a state
+  drivebay crash show kv.crash                 contents of the recording
+  drivebay crash show kv.crash 12:lost:40      events that lead to a state
   drivebay crash show kv.crash.run             verdicts""",
 )
 def show_(
-    place: Path = argument("RECORDING|FOLDER", "A recording, or the folder of a run."),
-    state: str | None = argument("STATE", "A state's name."),
+    place: Path = argument("RECORDING|FOLDER", "Recording, or folder of a run."),
+    state: str | None = argument("STATE", "Name of a state."),
     drive: Rules = None,
     as_json: options.Json = False,
 ) -> None:
-    """Describe a recording, a run's verdicts, or what led to a state."""
+    """Describe a recording, a run's verdicts, or the events that lead to a state."""
     from drivebay.crash import run as runs
     from drivebay.crash import words
 
-    found: Mapping[str, Any]
+    document: Mapping[str, Any]
     if place.is_dir() and state is None:
         verdicts = runs.verdicts_of(place)
-        failed = {name: one.said for name, one in verdicts.items() if one.failed}
-        found = {**runs.read(place), "checked": len(verdicts), "failed": failed}
-        lines = [words.covered(found["coverage"], len(verdicts)) + f"; {len(failed):,} failed"]
+        failed = {name: verdict.said for name, verdict in verdicts.items() if verdict.failed}
+        document = {**runs.read(place), "checked": len(verdicts), "failed": failed}
+        lines = [words.covered(document["coverage"], len(verdicts)) + f"; {len(failed):,} failed"]
         lines += [
-            f"{name}  {said.splitlines()[-1] if said else ''}" for name, said in failed.items()
+            f"{name}  {output.splitlines()[-1] if output else ''}"
+            for name, output in failed.items()
         ]
     else:
-        core = _of(place, drive).open()
+        core = _opened(place, drive).open()
         if state is not None:
-            found = core.timeline(state)
-            lines = list(words.timeline(found))
+            document = core.timeline(state)
+            lines = list(words.timeline(document))
         else:
-            found = core.info()
-            lines = [f"{key}  {value}" for key, value in found.items()]
+            document = core.info()
+            lines = [f"{key}  {value}" for key, value in document.items()]
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
         show(*lines)
 
 
-def _of(place: Path, drive: str | None) -> Asked:
-    """The recording, or that of a run with the run's rules."""
+def _opened(place: Path, drive: str | None) -> Asked:
+    """Returns the recording, or the recording of a run with the rules of the run."""
     from drivebay.crash import run as runs
 
     if not place.is_dir():
-        return runs.Asked(**_asked(place, [], drive, None, None, False, None))
-    before = runs.read(place)
-    own = _asked(Path(before["recording"]), [], drive, None, None, False, before["after"])
-    return runs.Asked(**(own | {"changes": before["rules"]}))
+        return runs.Asked(**_fields(place, [], drive, None, None, False, None))
+    run = runs.read(place)
+    fields = _fields(Path(run["recording"]), [], drive, None, None, False, run["after"])
+    return runs.Asked(**(fields | {"changes": run["rules"]}))
 
 
 @app.command(
@@ -249,20 +254,20 @@ Examples:
   drivebay crash replay kv.crash.run 12:lost:40 --file state.img"""
 )
 def replay(
-    place: Path = argument("RECORDING|FOLDER", "A recording, or the folder of a run."),
-    state: str = argument("STATE", "A state's name."),
-    nbd: str | None = option("ADDRESS", "Serve it over NBD, until Ctrl-C."),
-    file: Path | None = option("FILE", "Write it into this new file."),
+    place: Path = argument("RECORDING|FOLDER", "Recording, or folder of a run."),
+    state: str = argument("STATE", "Name of a state."),
+    nbd: str | None = option("ADDRESS", "Serve the state over NBD, until Ctrl-C."),
+    file: Path | None = option("FILE", "Write the state to this new file."),
     drive: Rules = None,
 ) -> None:
-    """Make a state again: as a file, or a drive that is served."""
+    """Recreate a state, as a file or as a served drive."""
     from drivebay.common.errors import UserError
     from drivebay.crash import replay as replays
     from drivebay.crash import words
 
     if (nbd is None) == (file is None):
-        raise UserError("replay takes one of --nbd and --file", "--nbd unix:/tmp/state.sock")
-    core = _of(place, drive).open()
+        raise UserError("replay needs either --nbd or --file", "--nbd unix:/tmp/state.sock")
+    core = _opened(place, drive).open()
     for line in words.timeline(core.timeline(state)):
         say(line)
     if file is not None:
@@ -270,5 +275,5 @@ def replay(
         print(file)
     else:
         with replays.served(core, state, str(nbd)) as server:
-            say(f"nbd     {server.addresses[0]}; Ctrl-C ends")
+            say(f"nbd     {server.addresses[0]}; Ctrl-C stops it")
             server.run()

@@ -1,4 +1,4 @@
-"""`drivebay ctl`: what a served drive is asked and told while it runs, over its control socket."""
+"""`drivebay ctl`: queries and controls served drives over their control socket."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ app = options.Verb()
     epilog="""\b
 Examples:
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive --control unix:/tmp/ctl
-  drivebay ctl /tmp/ctl status                 its figures so far
+  drivebay ctl /tmp/ctl status                 figures so far
   drivebay ctl /tmp/ctl status --metrics       the same for Prometheus
-  drivebay ctl /tmp/ctl now                    its clock beside this host's
+  drivebay ctl /tmp/ctl now                    clocks of drive and host
   drivebay ctl /tmp/ctl events --follow        power cuts, faults, heat, hosts
   drivebay ctl /tmp/ctl power-cut
-  drivebay ctl /tmp/ctl --drive db power-cut   where several drives are served
+  drivebay ctl /tmp/ctl --drive db power-cut   one of several served drives
   drivebay ctl /tmp/ctl power-on               after --after-cut refuse
   drivebay ctl /tmp/ctl ambient 45
   drivebay ctl /tmp/ctl fault '{"kind": "hang", "for_s": 5}'
   drivebay ctl /tmp/ctl no-faults
-  drivebay ctl /tmp/ctl resize 200G            hosts are told over NVMe
-  drivebay ctl /tmp/ctl resize 2 64G           where it has several namespaces
+  drivebay ctl /tmp/ctl resize 200G            NVMe hosts get a notice
+  drivebay ctl /tmp/ctl resize 2 64G           namespace 2
   drivebay ctl /tmp/ctl snapshot aged          data, map, wear and heat
-  drivebay ctl /tmp/ctl restore aged           connections drop
+  drivebay ctl /tmp/ctl restore aged           drops all connections
   drivebay ctl /tmp/ctl forget aged
-  drivebay ctl /tmp/ctl clone aged FOLDER      for another server
+  drivebay ctl /tmp/ctl clone aged FOLDER      files for another server
 
 \b
---metrics writes Prometheus' text format; drivebay serve --metrics serves the
-same over HTTP. events --json writes a line for each. What the commands do:
+--metrics prints Prometheus' text format; drivebay serve --metrics serves it
+over HTTP. events --json prints one line per event. For all commands see
 docs/concepts/serving.md."""
 )
 def ctl(
-    socket: str = argument("SOCKET", "What --control was given, unix:PATH or PATH."),
-    command: list[str] = argument("COMMAND...", "What is asked or told."),
+    socket: str = argument("SOCKET", "Control socket (serve --control), unix:PATH or PATH."),
+    command: list[str] = argument("COMMAND...", "Command with its arguments; see the examples."),
     drive: str | None = option(
-        "NAME", "Of several drives, the one that is meant; status without it shows all."
+        "NAME", "Drive to control, if several are served. status without it shows all drives."
     ),
     metrics: bool = option(
         None,
-        "Write the figures of status in Prometheus' text format.",
+        "With status: print the figures in Prometheus' text format.",
         default=False,
         show_default=False,
     ),
-    follow: bool = flag("--follow", "With events: go on as they happen, until the server ends."),
+    follow: bool = flag("--follow", "With events: print new events until the server ends."),
     as_json: options.Json = False,
 ) -> None:
     """Query and control served drives."""
@@ -63,12 +63,12 @@ def ctl(
     from drivebay.serving import control
 
     if follow and command != ["events"]:
-        raise UserError("--follow goes with events alone", f"drivebay ctl {socket} events")
+        raise UserError("--follow is only for events", f"drivebay ctl {socket} events")
     if command == ["events"]:
         _print_events((control.follow if follow else control.events)(socket, drive), as_json)
         return
     if metrics and command != ["status"]:
-        raise UserError("--metrics goes with status alone", f"drivebay ctl {socket} status")
+        raise UserError("--metrics is only for status", f"drivebay ctl {socket} status")
     if command[0] == "clone" and len(command) == 3:
         command[2] = str(Path(command[2]).absolute())
     if command[0] == "resize" and len(command) in (2, 3):
@@ -86,27 +86,27 @@ def ctl(
 
             served.print_figures(figures)
         return
-    found = control.ask(socket, " ".join([*(("drive", drive) if drive else ()), *command]))
+    answer = control.ask(socket, " ".join([*(("drive", drive) if drive else ()), *command]))
     if as_json:
-        print_json(found)
+        print_json(answer)
     else:
-        print(json.dumps(found))
+        print(json.dumps(answer))
 
 
-def _print_events(found: Iterable[Mapping[str, Any]], as_json: bool) -> None:
-    """A line for each, at once; Ctrl-C ends it."""
+def _print_events(events: Iterable[Mapping[str, Any]], as_json: bool) -> None:
+    """Prints each event at once, one per line; Ctrl-C ends it."""
     with contextlib.suppress(KeyboardInterrupt):
-        for event in found:
-            print(json.dumps(event) if as_json else _in_words(event), flush=True)
+        for event in events:
+            print(json.dumps(event) if as_json else _as_text(event), flush=True)
 
 
-def _in_words(event: Mapping[str, Any]) -> str:
-    """The time on this machine's clock, the drive, what has happened, and the rest of it."""
-    own = dict(event)
-    at = datetime.fromtimestamp(float(own.pop("time_s"))).isoformat(" ", "milliseconds")
-    head = f"{at}  {own.pop('drive')}  {own.pop('event')}"
-    own.pop("number"), own.pop("drive_s")
-    return "  ".join([head, *(f"{key}={_short(value)}" for key, value in own.items())])
+def _as_text(event: Mapping[str, Any]) -> str:
+    """Formats an event: this machine's time, the drive, the kind of event, and its other fields."""
+    rest = dict(event)
+    at = datetime.fromtimestamp(float(rest.pop("time_s"))).isoformat(" ", "milliseconds")
+    head = f"{at}  {rest.pop('drive')}  {rest.pop('event')}"
+    rest.pop("number"), rest.pop("drive_s")
+    return "  ".join([head, *(f"{key}={_short(value)}" for key, value in rest.items())])
 
 
 def _short(value: Any) -> str:

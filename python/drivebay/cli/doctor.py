@@ -1,4 +1,4 @@
-"""`drivebay doctor`: what this machine has of what drivebay can use."""
+"""`drivebay doctor`: checks this machine for programs and permissions that drivebay uses."""
 
 from __future__ import annotations
 
@@ -24,51 +24,51 @@ app = options.Verb()
 
 @app.command(epilog="\b\nExamples:\n  drivebay doctor\n  drivebay doctor --json")
 def doctor(as_json: options.Json = False) -> None:
-    """Check this machine for what drivebay can use.
+    """Check this machine for programs and permissions that drivebay uses.
 
-    What is missing is listed with how to get it. Nothing is changed. Exit code
-    3 if something is missing that every use needs.
+    For each missing item it explains how to get it. It changes nothing. Exit code
+    3 if something is missing without which drivebay cannot run.
     """
     from drivebay.targets import doctor as checks
 
     findings = checks.everything()
-    lacking = [found for found in findings if found.basic and found.state == "missing"]
+    lacking = [finding for finding in findings if finding.basic and finding.state == "missing"]
     if as_json:
-        print_json({"ok": not lacking, "findings": [asdict(found) for found in findings]})
+        print_json({"ok": not lacking, "findings": [asdict(finding) for finding in findings]})
     else:
         for group in checks.GROUPS:
             _print_group(group, findings)
     if lacking:
-        names = ", ".join(found.name for found in lacking)
-        raise EnvironmentProblem(f"missing for every use: {names}", lacking[0].get)
+        names = ", ".join(finding.name for finding in lacking)
+        raise EnvironmentProblem(f"missing, and needed for every use: {names}", lacking[0].get)
     if not as_json:
-        missing = sum(found.state == "missing" for found in findings)
-        more = f"; {missing} more things would add to it" if missing else ""
+        missing = sum(finding.state == "missing" for finding in findings)
+        more = f"; {missing} optional items are missing" if missing else ""
         print(f"Virtual drives work here{more}.")
 
 
 def _print_group(group: str, findings: list[Finding]) -> None:
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    wide = max(len(found.name) for found in findings)
+    wide = max(len(finding.name) for finding in findings)
     print(group)
-    for found in findings:
-        if found.group != group:
+    for finding in findings:
+        if finding.group != group:
             continue
-        state = f"{found.state:<7}"
+        state = f"{finding.state:<7}"
         if colour:
-            state = f"\033[{STYLES[found.state]}m{state}\033[0m"
-        print(f"  {state}  {found.name:<{wide}}  {found.found}")
-        if found.state != "ok":
-            _print_wrapped(f"needed for: {found.needed_for}")
-            _print_wrapped(f"{'to get it' if found.state == 'missing' else 'so'}: {found.get}")
+            state = f"\033[{STYLES[finding.state]}m{state}\033[0m"
+        print(f"  {state}  {finding.name:<{wide}}  {finding.found}")
+        if finding.state != "ok":
+            _print_wrapped(f"needed for: {finding.needed_for}")
+            _print_wrapped(f"{'to get it' if finding.state == 'missing' else 'so'}: {finding.get}")
     print()
 
 
-def _print_wrapped(words: str) -> None:
-    """Wrapped on a terminal, whole in a pipe, where somebody may search."""
-    lines = [words]
+def _print_wrapped(text: str) -> None:
+    """Prints text, wrapped on a terminal, and as one line in a pipe, so that it can be searched."""
+    lines = [text]
     if sys.stdout.isatty():
         width = max(20, shutil.get_terminal_size().columns - len(INDENT) - 1)
-        lines = textwrap.wrap(words, width, subsequent_indent="  ")
+        lines = textwrap.wrap(text, width, subsequent_indent="  ")
     for line in lines:
         print(f"{INDENT}{line}")

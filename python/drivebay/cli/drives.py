@@ -1,4 +1,4 @@
-"""`drivebay drives`: what can be reviewed here."""
+"""`drivebay drives`: lists the drives that can be reviewed."""
 
 from __future__ import annotations
 
@@ -19,67 +19,76 @@ if TYPE_CHECKING:
 app = options.Verb()
 _ORDER = ("SATA", "PCIe, AHCI", "NVMe", "data center")
 KEYS = ("name", "title", "drive_class", "capacity_bytes", "interface", "media", "stand_in")
-"""What `--json` tells of a virtual drive."""
+"""Fields of a virtual drive in `--json`."""
 
 
 @app.command(
     epilog="""\b
 Examples:
   drivebay drives
-  drivebay drives 980-pro-1tb        what is known of one, with its sources
-  drivebay drives --ailments         what can ail a drive
+  drivebay drives 980-pro-1tb        facts of one drive, with sources
+  drivebay drives --ailments         faults and wear that a drive can have
   drivebay drives 980-pro-1tb --aged 80%
   drivebay drives --json"""
 )
 def drives(
     name: str | None = argument(
-        "NAME", "Only this drive of the catalog, whole.", autocompletion=complete.drives
+        "NAME", "Show all facts of this catalog drive.", autocompletion=complete.drives
     ),
     aged: str | None = option(
-        "SHARE", "With NAME: its health log with so much of its rated wear used, 80%."
+        "SHARE",
+        "With NAME: show the health log after this share of the rated wear, for example 80%.",
     ),
     ailment: options.Ailment = None,
-    ailments: bool = flag("--ailments", "List what can ail a drive, and what its logs say then."),
+    ailments: bool = flag(
+        "--ailments", "List the ailments of drives, and their signs in the logs."
+    ),
     as_json: options.Json = False,
 ) -> None:
     """List the catalog's drives, by class, and this machine's block devices.
 
-    For each device it says what forbids testing it: a mounted file system, a partition table, and
-    so on. Nothing is written or opened for writing.
+    For each device it lists what prevents a test, for example a mounted file system or a partition
+    table. Nothing is written or opened for writing.
     """
     from drivebay.definitions import profiles
     from drivebay.targets.safety import blockdev
 
     if ailments:
-        _ailments(as_json=as_json)
+        _list_ailments(as_json=as_json)
         return
     if name is not None:
-        ails = [*(ailment or ()), *([] if aged is None else [f"aged:{aged}"])]
-        _one(modified_profile(name, in_host(None, None, ails)), as_json=as_json, sick=bool(ails))
+        changes = [*(ailment or ()), *([] if aged is None else [f"aged:{aged}"])]
+        _show_drive(
+            modified_profile(name, in_host(None, None, changes)),
+            as_json=as_json,
+            sick=bool(changes),
+        )
         return
     if ailment or aged is not None:
         raise UserError(
-            "drives: a sick drive is one of the catalog", "drivebay drives NAME --aged 80%"
+            "drives: --aged and --ailment need a catalog drive", "drivebay drives NAME --aged 80%"
         )
     catalog = [profiles.load(name) for name in profiles.names()]
     catalog.sort(key=lambda profile: _ORDER.index(profile.drive_class))
     devices = blockdev.list_devices()
     if as_json:
-        virtual = [_told(profile) for profile in catalog]
+        virtual = [_summary(profile) for profile in catalog]
         print_json({"drives": virtual, "devices": [asdict(d) for d in devices]}, default=str)
         return
     table(
         ("class", "virtual drive", "capacity", "interface", "media", "title"),
         [
             (
-                "" if before is not None and before.drive_class == p.drive_class else p.drive_class,
+                ""
+                if previous is not None and previous.drive_class == p.drive_class
+                else p.drive_class,
                 p.name,
                 units.si_bytes(p.capacity_bytes),
                 p.interface,
                 p.media,
                 p.title,
             )
-            for before, p in zip([None, *catalog], catalog, strict=False)
+            for previous, p in zip([None, *catalog], catalog, strict=False)
         ],
     )
     for profile in catalog:
@@ -105,51 +114,52 @@ def drives(
     )
 
 
-def _told(profile: Profile) -> dict[str, Any]:
+def _summary(profile: Profile) -> dict[str, Any]:
     return {key: getattr(profile, key) for key in KEYS}
 
 
-def _ailments(*, as_json: bool) -> None:
-    """What can ail a drive."""
+def _list_ailments(*, as_json: bool) -> None:
+    """Lists the ailments with their signs."""
     from drivebay.definitions import ailments
 
-    found = [ailments.load(name) for name in ailments.names()]
+    known = [ailments.load(name) for name in ailments.names()]
     if as_json:
-        print_json({"ailments": [asdict(one) for one in found]})
+        print_json({"ailments": [asdict(ailment) for ailment in known]})
         return
-    for one in found:
-        print(f"{one.name}: {one.title}\n  hosts see  {one.seen}\n  logs say   {one.smart}")
-    print(f"{ailments.AGED}: wear that the drive begins with, of its rated cycles")
-    print("drivebay review, serve and drives take it: --ailment NAME; a sweep: set ailment=NAME")
+    for ailment in known:
+        print(f"{ailment.name}: {ailment.title}")
+        print(f"  hosts see  {ailment.seen}\n  logs show  {ailment.smart}")
+    print(f"{ailments.AGED}: initial wear, as a share of the rated cycles")
+    print("use: --ailment NAME of drivebay review, serve and drives; in a sweep: set ailment=NAME")
 
 
-def _one(profile: Profile, *, as_json: bool, sick: bool) -> None:
-    """A drive's facts and where each is from, of a sick one its health log; with `as_json` its
-    whole profile."""
+def _show_drive(profile: Profile, *, as_json: bool, sick: bool) -> None:
+    """Prints a drive's facts with their sources, or the health log of a sick drive; with `as_json`
+    the whole profile."""
     from drivebay.targets.telemetry import smart
 
     health = smart.first_figures(profile) if sick else {}
     if as_json:
-        own = {"health": health} if sick else {}
-        print_json({**_told(profile), **own, "profile": profile.resolved()})
+        sick_part = {"health": health} if sick else {}
+        print_json({**_summary(profile), **sick_part, "profile": profile.resolved()})
         return
     if sick:
-        print(f"{profile.title}: as its health log begins")
+        print(f"{profile.title}: health log at the start")
         table(
             ("", ""), [(key.replace("_", " "), f"{value:,.10g}") for key, value in health.items()]
         )
         return
-    known, flash = profile.raw["drive"], profile.flash_bytes
+    facts, flash = profile.raw["drive"], profile.flash_bytes
     computed = "computed from the profile"
     rows = [("class", profile.drive_class, computed)]
     rows += [
-        (key.replace("_", " "), str(known[key]["value"]), str(known[key]["source"]))
+        (key.replace("_", " "), str(facts[key]["value"]), str(facts[key]["source"]))
         for key in ("model", "controller", "flash", "form_factor", "released")
-        if key in known
+        if key in facts
     ]
     spare = f"{100 * (flash / profile.capacity_bytes - 1):.1f} % of the capacity"
     rows += [
-        ("capacity", units.si_bytes(profile.capacity_bytes), known["capacity_sectors"]["source"]),
+        ("capacity", units.si_bytes(profile.capacity_bytes), facts["capacity_sectors"]["source"]),
         ("interface", profile.interface, profile.raw["link"]["generation"]["source"]),
         ("media", profile.media, computed),
         ("spare flash", spare, computed),
@@ -158,14 +168,14 @@ def _one(profile: Profile, *, as_json: bool, sick: bool) -> None:
     print(profile.title + (f"\nstand-in: {profile.stand_in}" if profile.stand_in else ""))
     table(("", "", "source"), rows)
     if profile.variants:
-        print("variants: " + ", ".join(f"--set {one}" for one in profile.variants))
-    print(f"reviewed by: drivebay review {profile.name}")
-    print(f"beside what was published: drivebay validate {profile.name}")
+        print("variants: " + ", ".join(f"--set {variant}" for variant in profile.variants))
+    print(f"review it: drivebay review {profile.name}")
+    print(f"compare with published figures: drivebay validate {profile.name}")
 
 
 def _forbids(device: Device) -> str:
-    found = "; ".join((*device.blockers, *device.signatures))
+    contents = "; ".join((*device.blockers, *device.signatures))
     if device.blockers:
-        return found
-    word = "review DEVICE --destroy-data SERIAL"
-    return f"{found}: {word} --overwrite-signature" if found else f"free: {word}"
+        return contents
+    command = "review DEVICE --destroy-data SERIAL"
+    return f"{contents}: {command} --overwrite-signature" if contents else f"free: {command}"

@@ -1,6 +1,6 @@
-"""The way in and out of the program: runs the app, turns every failure into its exit code.
+"""Entry point of the program: runs the app and turns every failure into an exit code.
 
-A user's mistake prints two lines, `error:` and `hint:`. A bug prints its trace.
+A user's mistake prints two lines, `error:` and `hint:`. A bug prints a stack trace.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from drivebay.common.errors import (
 
 LINE_MAX = 2000
 BAD_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
-"""What no command looks for, as only the path itself can be the cause."""
+"""Errors that no command checks for, as only the path itself can cause them."""
 START = """\
 try         drivebay review sm951-ahci-512 --suite quick         in some seconds
 your disk   drivebay review disk.img --size 4G --suite quick     in two minutes
 compare     drivebay report --bench                              all drives
 throttling  drivebay review sm951-ahci-512 --only thermal-write  when, how far
 serve       drivebay serve sm951-ahci-512 --nbd unix:nbd.sock  more: drivebay -h"""
-"""What a command line without arguments prints: what people come for, and what to type for it."""
+"""Output of a command line without arguments: common tasks and their commands."""
 COMPLETING = "_DRIVEBAY_COMPLETE"
-"""Set where a shell asks what could be typed next; the line so far is in the environment, too."""
+"""Environment variable that a shell sets when it asks for completions."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         lean.without_pandas()
     code = run(list(sys.argv[1:] if arguments is None else arguments))
     if code == EXIT_INTERRUPTED:
-        import threading  # here, as most runs need it not
+        import threading  # here, as most runs do not need it
 
-        if any(one.daemon for one in threading.enumerate()):
-            os._exit(code)  # what does not hear that it is to stop ends with the process
+        if any(thread.daemon for thread in threading.enumerate()):
+            os._exit(code)  # ends threads that do not react to the interrupt
     sys.exit(code)
 
 
@@ -53,14 +53,14 @@ def run(arguments: list[str]) -> int:
     """Runs one command line and returns the exit code."""
     try:
         code = _run(arguments)
-    except KeyboardInterrupt:  # also while modules are loaded, of which a command has many
+    except KeyboardInterrupt:  # also while a command's modules are loaded
         code = EXIT_INTERRUPTED
-        say_error("interrupted", "nothing was left half-done; give the same command again")
+        say_error("interrupted", "no partial output is left; run the same command again")
     return code
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments == ["--version"]:  # typer alone would take twice as long as the answer
+    if arguments == ["--version"]:  # loading typer would take twice as long
         from drivebay.common import provenance
 
         print(provenance.version_line())
@@ -81,25 +81,25 @@ def _run(arguments: list[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except BrokenPipeError:
-        # The reader of our output has gone (`drivebay drives | head -1`): nothing is wrong.
+        # The reader of the output has gone (`drivebay drives | head -1`), which is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_CHECK_FAILED
     except OSError as problem:
         if problem.errno not in BAD_PATH:
             raise
-        say_error(f"{problem.filename}: {problem.strerror}", "give another path")
+        say_error(f"{problem.filename}: {problem.strerror}", "use another path")
         return EXIT_USAGE
     except ImportError as problem:
         if "_core" not in str(problem):
             raise
         say_error(
-            f"the Rust core cannot be loaded: {problem}", "see what is wrong: drivebay doctor"
+            f"the Rust core cannot be loaded: {problem}", "find the cause with: drivebay doctor"
         )
         return EXIT_ENVIRONMENT
     except Exception as problem:
-        if (words := _usage_error(problem, arguments)) is None:
+        if (lines := _usage_error(problem, arguments)) is None:
             raise
-        say_error(*words)
+        say_error(*lines)
         return EXIT_USAGE
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
@@ -107,7 +107,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def say_error(message: str, hint: str) -> None:
-    """The two lines of a failure, never wrapped."""
+    """Prints the two lines of a failure, never wrapped."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
@@ -120,9 +120,10 @@ def say_error(message: str, hint: str) -> None:
 
 
 def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | None:
-    """Message and hint for what the option parser raises; None for anything else.
+    """Message and hint for an error of the option parser; None for other errors.
 
-    Told by their form and not by their class, which lies in another module from version to version.
+    The error is recognized by its attributes, as its class moves between modules from version to
+    version.
     """
     text = getattr(problem, "format_message", None)
     if text is None:
@@ -133,7 +134,7 @@ def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | 
     hint = f"see: {command} --help"
     message, bracket, possible = message.partition(" (Possible options: ")
     options = [] if context is None else context.command.params
-    if message.endswith(" --with") and any("--set" in one.opts for one in options):
+    if message.endswith(" --with") and any("--set" in parameter.opts for parameter in options):
         bracket, possible = "(", "--set"
     if bracket:
         hint = f"did you mean {possible.rstrip(')')}? {hint}"
@@ -141,8 +142,8 @@ def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | 
 
 
 def _one_line(text: str) -> str:
-    """One line that can be read: a name of 5,000 letters is not shown in full."""
-    from drivebay.common.documents import printable  # here, as --version does without
+    """Returns the text as one printable line, cut in the middle if it is very long."""
+    from drivebay.common.documents import printable  # here, as --version does not need it
 
     line, half = printable(" ".join(text.split())), LINE_MAX // 2
     return line if len(line) <= LINE_MAX else f"{line[:half]} ... {line[-half:]}"

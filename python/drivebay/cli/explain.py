@@ -1,4 +1,4 @@
-"""`drivebay explain`: where the time of a test went, as text or JSON."""
+"""`drivebay explain`: shows where the time of a test went, as text or JSON."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ app = options.Verb()
 Examples:
   drivebay explain drivebay-results/NAME random-read
   drivebay explain DIR random-read --against OTHER_DIR
-  drivebay report DIR OTHER_DIR --out both.html     the same as charts
+  drivebay report DIR OTHER_DIR --out both.html     as charts
   drivebay explain DIR thermal-write --json"""
 )
 def explain(
     folder: Path = argument("DIR", "Result folder of a review."),
     test: str = argument(
-        "TEST", "A test of it: random-read, ...", autocompletion=complete.tests_of_result
+        "TEST",
+        "A test of the result, for example random-read.",
+        autocompletion=complete.tests_of_result,
     ),
     against: Path | None = option("DIR", "Another result to compare with."),
     as_json: options.Json = False,
 ) -> None:
     """Explain the latency of a virtual drive's test, stage by stage.
 
-    The stages of a real drive cannot be seen. The report has the same as charts under each test,
-    and that of two drives has the gap between them.
+    A real drive has no visible stages. The report shows the same data as charts under each test; a
+    report of two drives shows the gap between them.
     """
     from drivebay.analysis import explain as explaining
 
@@ -69,11 +71,11 @@ def explain(
 
 LOADS_ON_A_LINE = 4
 WIDTH = 80
-"""Of a terminal, in characters; in a pipe as well, as people read it there too."""
+"""Width of the text in characters, also in a pipe."""
 
 
 def _explained(folder: Path, test: str) -> Explained:
-    """The test's stages; raises UserError if there are none to be seen."""
+    """Returns the test's stages; raises UserError if it has none."""
     from drivebay import results
     from drivebay.analysis import explain as explaining
     from drivebay.analysis.measure import measure
@@ -92,36 +94,36 @@ def _explained(folder: Path, test: str) -> Explained:
             f"test {test} of {folder} has no figures: it is {step.state}",
             f"go on with: drivebay review --resume {folder}",
         )
-    found = explaining.explain(measure(step.test, step.phases()))
-    if not found.loads:
+    explained = explaining.explain(measure(step.test, step.phases()))
+    if not explained.loads:
         raise UserError(
-            f"{folder}: the stages of a real drive's latency cannot be seen",
+            f"{folder}: a real drive's latency cannot be split into stages",
             "review a virtual drive, for example: drivebay review sm951-ahci-512",
         )
-    return found
+    return explained
 
 
 def _names(folder: Path, against: Path | None) -> tuple[str, str]:
-    """What tells the two apart: their titles, else their folders."""
+    """Names of both results: their titles if these differ, else their folders."""
     from drivebay import results
 
     if against is None:
         return (folder.name, "")
-    pair = [results.read_manifest(one).target for one in (folder, against)]
+    pair = [results.read_manifest(path).target for path in (folder, against)]
     titles = [str(target.get("title") or target["name"]) for target in pair]
     if titles[0] == titles[1]:
         return (folder.resolve().name, against.resolve().name)
     return (titles[0], titles[1])
 
 
-def _table(found: Explained) -> None:
-    """One row per stage, with two columns for each of so many loads as fit a line: microseconds per
-    I/O, and share."""
+def _table(explained: Explained) -> None:
+    """Prints one row per stage and two columns per load, microseconds per I/O and share, in as many
+    tables as needed."""
     from drivebay.analysis.stages import meaning, ordered
 
-    names = ordered({one.stage for load in found.loads for one in load.stages})
-    for first in range(0, len(found.loads), LOADS_ON_A_LINE):
-        loads = found.loads[first : first + LOADS_ON_A_LINE]
+    names = ordered({stage.stage for load in explained.loads for stage in load.stages})
+    for first in range(0, len(explained.loads), LOADS_ON_A_LINE):
+        loads = explained.loads[first : first + LOADS_ON_A_LINE]
         headers = ["µs per I/O", *(part for load in loads for part in (load.label, ""))]
         rows = [["all", *(part for load in loads for part in (_us(load.latency_us), ""))]]
         for name in names:
@@ -133,11 +135,11 @@ def _table(found: Explained) -> None:
         table(headers, rows, right=tuple(range(1, len(headers))))
         print()
     print(_wrapped("; ".join(f"{name}: {meaning(name)}" for name in names)))
-    _busy(found)
+    _busy(explained)
 
 
 def _us(microseconds: float) -> str:
-    """Three digits, and all before the point.
+    """Formats three digits, or all digits before the point.
 
     >>> _us(10880.4), _us(2.2354)
     ('10,880', '2.24')
@@ -149,33 +151,33 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(printable(text), WIDTH)
 
 
-def _busy(found: Explained) -> None:
-    """How much of the time each part of the drive worked, load by load."""
-    parts = list(dict.fromkeys(part for load in found.loads for part in load.busy_percent))
+def _busy(explained: Explained) -> None:
+    """Prints the share of time in which each part of the drive was busy, per load."""
+    parts = list(dict.fromkeys(part for load in explained.loads for part in load.busy_percent))
     if not parts:
         return
     print()
     rows = [
         (load.label, *(f"{load.busy_percent.get(part, 0.0):.0f} %" for part in parts))
-        for load in found.loads
+        for load in explained.loads
     ]
     table(("busy", *parts), rows, right=tuple(range(1, len(parts) + 1)))
 
 
 def _side_by_side(a: Explained, b: Explained, names: tuple[str, str]) -> None:
-    """One row per load and stage: both drives, and the stage's part of the gap."""
+    """Prints one row per load and stage: both drives, and the stage's part of the gap."""
     from drivebay.analysis import explain as explaining
     from drivebay.analysis.stages import ordered
 
     others = {load.label: load for load in b.loads}
     rows: list[tuple[str, ...]] = []
     for load, gap in zip(
-        [one for one in a.loads if one.label in others], explaining.gaps(a, b), strict=True
+        [load for load in a.loads if load.label in others], explaining.gaps(a, b), strict=True
     ):
         other = others[load.label]
         whole = (load.label, "all", f"{gap.a_us:,.4g}", f"{gap.b_us:,.4g}", _gap(gap.us))
         rows.append(whole)
-        stages = ordered({one.stage for both in (load, other) for one in both.stages})
+        stages = ordered({entry.stage for which in (load, other) for entry in which.stages})
         rows += [
             (
                 "",
@@ -190,7 +192,7 @@ def _side_by_side(a: Explained, b: Explained, names: tuple[str, str]) -> None:
 
 
 def _gap(us: float) -> str:
-    """A difference to a hundredth of a microsecond; nothing is nothing, not 5.6e-06.
+    """Formats a difference in hundredths of a microsecond; smaller ones are 0.
 
     >>> _gap(-3.2), _gap(1e-6)
     ('-3.20', '0')
@@ -198,15 +200,15 @@ def _gap(us: float) -> str:
     return f"{us:+,.2f}" if abs(us) >= 0.005 else "0"
 
 
-def _as_dict(found: Explained, name: str) -> dict[str, Any]:
+def _as_dict(explained: Explained, name: str) -> dict[str, Any]:
     loads = []
-    for load in found.loads:
-        one = {key: getattr(load, key) for key in ("label", "queue_depth", "ios", "latency_us")}
-        one["stages"] = [asdict(stage) for stage in load.stages]
-        one["busy_percent"] = dict(load.busy_percent)
-        one["over_time"] = None
+    for load in explained.loads:
+        entry = {key: getattr(load, key) for key in ("label", "queue_depth", "ios", "latency_us")}
+        entry["stages"] = [asdict(stage) for stage in load.stages]
+        entry["busy_percent"] = dict(load.busy_percent)
+        entry["over_time"] = None
         if (over_time := load.over_time) is not None:
             means = {stage: values.tolist() for stage, values in over_time.mean_us.items()}
-            one["over_time"] = {"second": over_time.second.tolist(), "mean_us": means}
-        loads.append(one)
-    return {"name": name, "loads": loads, "sentences": list(found.sentences)}
+            entry["over_time"] = {"second": over_time.second.tolist(), "mean_us": means}
+        loads.append(entry)
+    return {"name": name, "loads": loads, "sentences": list(explained.sentences)}

@@ -1,4 +1,4 @@
-"""Result folders as arguments: what is done about one that cannot be shown."""
+"""Result folders as arguments, of which some may be unreadable."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from drivebay.cli.output import say
 from drivebay.common.errors import DrivebayError
 
 
-def say_left_out(problem: DrivebayError) -> None:
-    """One bad folder among many does not keep the others from being shown."""
-    say(f"warning: left out: {problem.message}")
+def warn_skipped(problem: DrivebayError) -> None:
+    """Warns that a bad folder is skipped; the others are shown."""
+    say(f"warning: skipped: {problem.message}")
 
 
-def must_be_there(folders: Sequence[Path]) -> None:
-    """Raises UserError at the first folder that is not there: its name was mistyped."""
+def must_exist(folders: Sequence[Path]) -> None:
+    """Raises UserError for the first folder that does not exist."""
     for folder in folders:
         if not folder.exists():
             results.read_manifest(folder)
 
 
 def shown(folders: Sequence[Path], least: int = 1) -> list[results.Result]:
-    """The results of the folders; of several, one that cannot be shown is left out with a warning,
-    unless fewer than `least` are left or it is not there. Raises DrivebayError: what is wrong with
-    the first of too many that cannot be shown."""
-    must_be_there(folders)
-    found, bad = [], []
+    """Loads the results of the folders, and skips unreadable ones with a warning.
+
+    Raises DrivebayError for the first unreadable folder if fewer than `least` results remain, and
+    for a folder that does not exist."""
+    must_exist(folders)
+    loaded, problems = [], []
     for folder in folders:
         try:
-            found.append(results.load_finished(folder))
+            loaded.append(results.load_finished(folder))
         except DrivebayError as problem:
-            bad.append(problem)
-    if bad and len(found) < least:
-        raise bad[0]
-    for one in bad:
-        say_left_out(one)
-    return found
+            problems.append(problem)
+    if problems and len(loaded) < least:
+        raise problems[0]
+    for failure in problems:
+        warn_skipped(failure)
+    return loaded

@@ -1,4 +1,4 @@
-"""`drivebay hosts`: the hosts that virtual drives can be tested in."""
+"""`drivebay hosts`: lists the hosts for virtual drives."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ def hosts(as_json: options.Json = False) -> None:
     """List the hosts that virtual drives can be tested in.
 
     A host is the computer around the drive: driver, protocol cost per command, interrupts,
-    processors, slot. Each drive names the host of its reviews; --host NAME takes another one.
+    processors, slot. Each drive's profile names the host of its reviews; --host NAME selects
+    another one.
     """
     from drivebay.definitions import hosts as catalog
 
-    found = [catalog.load(name) for name in catalog.names()]
+    known = [catalog.load(name) for name in catalog.names()]
     if as_json:
-        print_json({"hosts": found})
+        print_json({"hosts": known})
         return
     table(
         ("host", "AHCI", "NVMe", "slot", "title"),
         [
             (host["name"], _cost(host, "ahci"), _cost(host, "nvme"), _slot(host), host["title"])
-            for host in found
+            for host in known
         ],
     )
     print()
-    print("AHCI, NVMe: processor time per command, and how much of it other commands wait for.")
+    print(
+        'AHCI, NVMe: processor time per command; "serial" is the part that blocks other commands.'
+    )
 
 
 def _cost(host: dict[str, Any], protocol: str) -> str:

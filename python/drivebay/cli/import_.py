@@ -1,4 +1,4 @@
-"""`drivebay import`: results of other tools as result folders."""
+"""`drivebay import`: converts results of other tools to result folders."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ def import_() -> None:
 Examples:
   drivebay import fio old/*.json --out results/old --drive "ACME 512"
   drivebay import fio slow.json --out results/served --time-scale 1/20
-  drivebay report results/* --out bench               compare it with others
+  drivebay report results/* --out bench               compare with others
 
 \b
-FILE is what fio wrote with --output-format=json or json+ (better: complete
-latencies). Logs beside it (write_iops_log, write_lat_log with log_avg_msec up
-to 1000) give the seconds."""
+FILE is fio's output with --output-format=json or json+ (better, as it has all
+latencies). Logs in the same folder (write_iops_log, write_lat_log with
+log_avg_msec up to 1000) add values per second."""
 )
 def fio(
     files: list[Path] = argument("FILE...", "fio's JSON output."),
-    out: Path = option("DIR", "Result folder to make.", show_default=True),
-    drive: str | None = option("NAME", "Drive's name. [default: what fio ran on]"),
+    out: Path = option("DIR", "Result folder to create.", show_default=True),
+    drive: str | None = option(
+        "NAME", "Name of the drive. [default: the file or device that fio used]"
+    ),
     time_scale: str = option(
         "RATIO",
-        "Of the served drive that fio ran on, as given to serve: times are multiplied by it.",
+        "Time scale of the served drive that fio ran on (serve --time-scale); multiplies times.",
         default="1",
     ),
 ) -> None:
@@ -52,6 +54,6 @@ def fio(
         files, out, drive=drive, time_scale=units.parse_ratio(time_scale, option="--time-scale")
     )
     for step in results.load(folder).steps:
-        for words in step.conditions().get("warnings", ()):
-            say(f"warning: {step.test.id}: {words}")
+        for warning in step.conditions().get("warnings", ()):
+            say(f"warning: {step.test.id}: {warning}")
     show(f"result  {short(folder)}", f"report  {short(report.write(folder))}")

@@ -1,4 +1,4 @@
-"""`drivebay new-drive`: the beginning of a drive's profile."""
+"""`drivebay new-drive`: creates a drive profile to fill in."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ app = options.Verb()
 Examples:
   drivebay new-drive my-drive                      my-drive.toml
   drivebay new-drive my-drive --like 980-pro-1tb   like another drive
-  drivebay review my-drive.toml --quick            a test of it"""
+  drivebay review my-drive.toml --quick            test it"""
 )
 def new_drive(
-    name: str = argument("NAME", "Small letters, digits and hyphens."),
+    name: str = argument("NAME", "Name of the profile: lower-case letters, digits and hyphens."),
     like: str = option(
         "DRIVE",
-        "The most similar drive of the catalog.",
+        "Most similar catalog drive.",
         "--like",
         autocompletion=complete.drives,
         default="sm951-nvme-512",
         show_default=False,
     ),
 ) -> None:
-    """Start the profile of a drive of your own, NAME.toml.
+    """Create a profile for a drive of your own, NAME.toml.
 
-    It begins as another drive and has the questions that published figures or measurements answer,
-    each with the values that the answer sets. Nothing that exists is overwritten.
+    The profile starts with another drive's values. Its comments ask questions that data sheets,
+    reviews or measurements answer, each with the values to set. Existing files are not overwritten.
     """
     from drivebay.common import documents, files
     from drivebay.definitions import profiles
@@ -42,4 +42,4 @@ def new_drive(
     path = Path(f"{name}.toml")
     profiles.from_document(documents.toml(text), where=str(path))
     files.write_new(path, text)
-    print(f"{path}: next, answer its questions; then: drivebay review {path} --quick")
+    print(f"{path}: answer the questions in it, then run: drivebay review {path} --quick")

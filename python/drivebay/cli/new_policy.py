@@ -1,4 +1,4 @@
-"""`drivebay new-policy`: the beginning of a policy plug-in."""
+"""`drivebay new-policy`: creates a policy plug-in to change."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ Examples:
     --policy target/release/libwindowed.so
 
 \b
-A plug-in is compiled code that drivebay runs with your rights: load only what
-you have built, or would run as a program. A profile can name one, but not
-load it. Other ways to load one are DRIVEBAY_POLICIES=FOLDER, where it is
-looked for by its name, and drivebay.load_policy in Python."""
+A plug-in is compiled code that drivebay runs with your rights. Load only code
+that you have built, or that you would run as a program. A profile can name a
+plug-in, but cannot load it. Other ways to load one are
+DRIVEBAY_POLICIES=FOLDER, which is searched by name, and drivebay.load_policy
+in Python."""
 )
-def new_policy(name: str = argument("NAME", "Small letters, digits and hyphens.")) -> None:
-    """Start a policy plug-in of your own, a Rust crate in the folder NAME.
+def new_policy(
+    name: str = argument("NAME", "Name of the policy: lower-case letters, digits and hyphens."),
+) -> None:
+    """Create a policy plug-in of your own, a Rust crate in the folder NAME.
 
-    It chooses the victims of garbage collection as `greedy` does. Its policy.h says what else a
-    plug-in can decide: the frontier of a write, the pace of garbage collection, wear levelling,
-    which reads wait for programs, what is moved after read retries. It needs nothing of drivebay
-    to build. Nothing that exists is overwritten.
+    The new plug-in selects garbage collection victims like `greedy`. Its policy.h lists the other
+    decisions of a plug-in: write frontier, pace of garbage collection, wear levelling, reads that
+    wait for programs, data that is moved after read retries. The crate builds without drivebay.
+    Existing files are not overwritten.
     """
     from drivebay.common import files
     from drivebay.common.errors import UserError
@@ -39,7 +42,7 @@ def new_policy(name: str = argument("NAME", "Small letters, digits and hyphens."
 
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", name):
         raise UserError(
-            f"{name}: a policy's name is a small letter, then small letters, digits and hyphens",
+            f"{name}: a policy's name is a lower-case letter, then letters, digits and hyphens",
             "drivebay new-policy windowed",
         )
     folder = Path(name)
@@ -49,4 +52,4 @@ def new_policy(name: str = argument("NAME", "Small letters, digits and hyphens."
             text = text.replace("NAME", name).replace("FILE", name.replace("-", "_"))
         path = folder / source.relative_to(policies.TEMPLATE)
         files.write_new(path, text)
-    print(f"{folder}/README.md: next, cd {name} && cargo build --release")
+    print(f"{folder}/README.md: next run: cd {name} && cargo build --release")

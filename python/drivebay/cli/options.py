@@ -1,8 +1,8 @@
-"""Options and arguments: how they are declared, and those that several verbs share.
+"""Declaration of options and arguments, and the options that several commands share.
 
-A verb declares its own as defaults, `x: str = option(...)`; those that verbs share are types below.
-`Verb` is the typer application of a verb's module. Help is plain text of at most 80 columns; an
-option's panel is its heading there.
+A command declares its own options as defaults, `x: str = option(...)`. Shared options are the types
+at the end of this file. `Verb` is the typer application of a command's module. Help is plain text
+of at most 80 columns, with options under the headings of their panels.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from drivebay.cli.output import be_quiet, say
 from drivebay.common.errors import UserError
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
-REAL, VIRTUAL = "Real drives", "Virtual drives"
+REAL, VIRTUAL, TRACE_FORMAT = "Real drives", "Virtual drives", "Format of the trace"
 COUNT_MAX, SEED_MAX = 2**32 - 1, 2**64 - 1
-"""What the core takes for numbers whose options have no narrower range."""
+"""Limits of numbers in the core, for options without a narrower range."""
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
-    """A positional argument, which is `x: str = argument(...)` in a command's parameters."""
+    """Declares a positional argument: `x: str = argument(...)` in a command's parameters."""
     return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
@@ -43,32 +43,33 @@ def option(
     show_default: bool | None = None,
     **more: Any,
 ) -> Any:
-    """An option with a value; its name is the parameter's unless `names` has another. Without a
-    `default` it is None where its type allows that, else it must be given."""
+    """Declares an option with a value, named like its parameter unless `names` has another name.
+    Without a `default` the option is None if its type allows that, and required otherwise."""
     shown = default is not ... if show_default is None else show_default
     about: Any = {"metavar": metavar, "help": help, "rich_help_panel": panel, **more}
     return typer.Option(default, *names, show_default=shown, **about)
 
 
 def flag(name: str, help: str, *, panel: str | None = None, **more: Any) -> Any:
-    """An option without a value; it is False where it is not given."""
+    """Declares an option without a value; it is False if not given."""
     return typer.Option(..., name, help=help, rich_help_panel=panel, **more)
 
 
 def _with_defaults(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The command, whose parameters without a default have the one that their type says."""
-    for one in inspect.signature(run, eval_str=True).parameters.values():
-        if isinstance(one.default, ParameterInfo) and one.default.default is ...:
-            if one.annotation is bool:
-                one.default.default = False
-            elif type(None) in get_args(one.annotation):
-                one.default.default = None
+    """Gives parameters without a default the one that follows from their type."""
+    for parameter in inspect.signature(run, eval_str=True).parameters.values():
+        if isinstance(parameter.default, ParameterInfo) and parameter.default.default is ...:
+            if parameter.annotation is bool:
+                parameter.default.default = False
+            elif type(None) in get_args(parameter.annotation):
+                parameter.default.default = None
     return run
 
 
 class _Unconverted:
-    """What a parameter was given, where that is what it shall be: typer loads pydantic (a fifth of
-    `drivebay drives`) to convert a text to a text, and nothing to nothing."""
+    """Value of a parameter that needs no conversion: a string for a string, or no value.
+
+    typer would load pydantic for it, which takes a fifth of the time of `drivebay drives`."""
 
     def __init__(self, parameter: Any) -> None:
         self._parameter = parameter
@@ -80,12 +81,12 @@ class _Unconverted:
             return () if many else None
         if isinstance(value, str) and parameter.type_descriptor.annotation is str:
             return value
-        parameter._runtime_param = None  # as typer has it before the first value
+        parameter._runtime_param = None  # as before the first value
         return parameter.get_runtime_param().coerce(value, **more)
 
 
 def light(parameters: list[Any]) -> list[Any]:
-    """The parameters, made so that those that were not given cost nothing."""
+    """Changes parameters so that those without a value cost no conversion."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False) and parameter.default is None:
             parameter.default = False
@@ -99,33 +100,33 @@ def _only_common(
         bool,
         flag(
             "--quiet",
-            "Print no progress and no notes; warnings, errors and results stay.",
+            "Print no progress and no notes, only warnings, errors and results.",
             callback=be_quiet,
             expose_value=False,
         ),
     ] = False,
     yes: Annotated[
-        bool, flag("--yes", "Nothing is asked here.", hidden=True, expose_value=False)
+        bool, flag("--yes", "This command asks nothing.", hidden=True, expose_value=False)
     ] = False,
 ) -> None:
-    """Never run: it declares the options that every command has."""
+    """Declares the options that every command has; it is never called."""
 
 
 @cache
 def _common() -> list[Any]:
-    """Those options, as typer makes them."""
+    """Parameters of the common options."""
     app = typer.Typer(add_completion=False)
     app.command()(_only_common)
     return list(typer.main.get_command(app).params)
 
 
 def typed(ctx: Any, name: str) -> bool:
-    """Whether the parameter was given on the command line, and not by a file or not at all."""
+    """True if the parameter was given on the command line (not in a file)."""
     return bool(ctx.get_parameter_source(name).name == "COMMANDLINE")
 
 
 def refuse(ctx: Any, panel: str, drive: str) -> None:
-    """Raises UserError if an option was given that has no meaning for the kind of drive."""
+    """Raises UserError if an option of this panel was given, which the kind of drive lacks."""
     for parameter in ctx.command.params:
         if getattr(parameter, "rich_help_panel", None) == panel and typed(ctx, parameter.name):
             kind = "virtual" if panel == REAL else "real"
@@ -136,21 +137,21 @@ def refuse(ctx: Any, panel: str, drive: str) -> None:
 
 
 class Command(TyperCommand):
-    """A command whose help lists options under the headings of their panels, and whose options have
-    the defaults of the user's file."""
+    """Command with its options under the headings of their panels, and with defaults from the
+    user's file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         names = {max(p.opts, key=len).removeprefix("--"): p.name for p in self.get_params(ctx)}
         verb = ctx.command_path.split()[1] if " " in ctx.command_path else ""
         root = ctx.find_root().command
         given = config.Defaults(verb, getattr(root, "commands", ()), names)
-        if not {"-h", "--help"} & set(args):  # the help is shown whatever the file has
+        if not {"-h", "--help"} & set(args):  # help works even with a bad file
             ctx.default_map = given
         rest: list[str] = super().parse_args(ctx, args)
         for name, path in (given.sources or {}).items():
             if ctx.get_parameter_source(name).name == "DEFAULT_MAP":
                 option = next(key for key, value in names.items() if value == name)
-                say(f"note: {path} gives --{option}: {given[name]}")
+                say(f"note: --{option} is set by {path}: {given[name]}")
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
             most = SEED_MAX if parameter.name.endswith("seed") else COUNT_MAX
@@ -168,8 +169,10 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         *own, last = super().get_params(ctx)  # the last is --help
-        names = {one.name for one in own}
-        return light([*own, *(one for one in _common() if one.name not in names), last])
+        names = {parameter.name for parameter in own}
+        return light(
+            [*own, *(parameter for parameter in _common() if parameter.name not in names), last]
+        )
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
@@ -179,15 +182,15 @@ class Command(TyperCommand):
         ]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         for parameter in self.get_params(ctx):
-            form, words = parameter.get_help_record(ctx) or ("", "")
+            form, text = parameter.get_help_record(ctx) or ("", "")
             if parameter.param_type_name == "argument":
-                words = words.replace("[required]", "").strip()
-                sections["Arguments"].append((f"{parameter.metavar}", words))
+                text = text.replace("[required]", "").strip()
+                sections["Arguments"].append((f"{parameter.metavar}", text))
             elif form:
                 panel = getattr(parameter, "rich_help_panel", None)
-                sections.setdefault(panel or "Options", []).append((form, words))
+                sections.setdefault(panel or "Options", []).append((form, text))
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
@@ -195,10 +198,10 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands, whose help says of each what it does in whole words."""
+    """Group of commands; its help shows the whole summary of each."""
 
     panels: Mapping[str, Sequence[str]] | None = None
-    """The commands by heading; without it they stand under one, as they come."""
+    """Commands by heading; None lists all under one heading."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return light(super().get_params(ctx))
@@ -213,12 +216,12 @@ class Group(TyperGroup):
 
 
 def _first(command: Any) -> str:
-    """The first paragraph of a command's help."""
+    """Returns the first paragraph of a command's help."""
     return " ".join((command.help or "").partition("\n\n")[0].split())
 
 
 class Verb(typer.Typer):
-    """The application of one verb."""
+    """Typer application of one command's module."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(
@@ -240,33 +243,34 @@ Given = TypeVar("Given")
 def together(
     described: type[Given],
 ) -> Callable[[Callable[[typer.Context, Given], None]], Callable[..., None]]:
-    """Has a command take its options as one object of a dataclass, whose fields describe them."""
+    """Passes a command's options as one object of a dataclass, whose fields describe them."""
     hints = get_type_hints(described, include_extras=True)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("ctx", kind, annotation=typer.Context)]
-    for one in dataclasses.fields(described):  # type: ignore[arg-type]
-        default = inspect.Parameter.empty if one.default is dataclasses.MISSING else one.default
-        annotation = hints[one.name]
-        parameters.append(inspect.Parameter(one.name, kind, default=default, annotation=annotation))
+    for field in dataclasses.fields(described):  # type: ignore[arg-type]
+        default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+        annotation = hints[field.name]
+        parameters.append(
+            inspect.Parameter(field.name, kind, default=default, annotation=annotation)
+        )
 
     def made(run: Callable[[typer.Context, Given], None]) -> Callable[..., None]:
         def command(ctx: typer.Context, **values: Any) -> None:
             run(ctx, described(**values))
 
         command.__name__, command.__doc__ = run.__name__, run.__doc__
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        command.__annotations__ = {field.name: field.annotation for field in parameters}
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return command
 
     return made
 
 
-CATALOG_NAME = "A catalog name (see: drivebay drives) or a profile's path ending in .toml"
+CATALOG_NAME = "Catalog name (see: drivebay drives) or path of a profile (.toml)"
+ANY_DRIVE = "Catalog name (see: drivebay drives), path of a profile (.toml), file or block device."
 Drive = Annotated[
     str,
-    argument(
-        "DRIVE", f"{CATALOG_NAME}, a file, or a block device.", autocompletion=complete.drives
-    ),
+    argument("DRIVE", ANY_DRIVE, autocompletion=complete.drives),
 ]
 Json = Annotated[bool, flag("--json", "Print JSON for scripts.")]
 Seed = Annotated[int, option("N", "Seed of all random choices.", show_default=True)]
@@ -284,17 +288,17 @@ TrustNetwork = Annotated[
     bool,
     flag(
         "--trust-network",
-        "Go without TLS though the scheduler is not on loopback: whoever reaches its port, a "
-        "worker's, or the way between, can run programs as you. Where a worker has real drives, "
-        "that is root.",
+        "Allow a scheduler without TLS that is not on loopback. Everybody who can reach its port, "
+        "a worker's port or the network between them can then run programs as you (as root, where "
+        "a worker has real drives).",
     ),
 ]
 Set = Annotated[
     list[str] | None,
     option(
         "CHANGE",
-        "Modify the profile: heatsink, unused=25%, link=pcie2x4, or any of its "
-        "values, thermal.ambient_c=30; repeatable.",
+        "Modify the profile: a variant (heatsink), unused=25%, link=pcie2x4, or any value "
+        "(thermal.ambient_c=30). Repeatable.",
         "--set",
         panel=VIRTUAL,
     ),
@@ -303,8 +307,8 @@ Policy = Annotated[
     Path | None,
     option(
         "FILE",
-        "Load this policy plug-in and let it decide, see: drivebay new-policy --help. RUNS ITS "
-        "CODE with your rights.",
+        "Load and use this policy plug-in (see: drivebay new-policy --help). RUNS ITS CODE with "
+        "your rights.",
         "--policy",
         panel=VIRTUAL,
     ),
@@ -313,8 +317,8 @@ Host = Annotated[
     str | None,
     option(
         "NAME",
-        "Test it in another host: a name (see: drivebay hosts) or your own .toml file. "
-        "[default: that of the drive's reviews]",
+        "Host to test the drive in: a name (see: drivebay hosts) or your own .toml file. [default: "
+        "host of the drive's reviews]",
         "--host",
         panel=VIRTUAL,
         autocompletion=complete.hosts,
@@ -324,8 +328,8 @@ Ailment = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Make the drive sick: slow-die, hot and others (see: drivebay drives --ailments), "
-        "aged:80%, or your own .toml file; repeatable.",
+        "Ailment of the drive: slow-die, hot and others (see: drivebay drives --ailments), "
+        "aged:80% or your own .toml file. Repeatable.",
         "--ailment",
         panel=VIRTUAL,
         autocompletion=complete.ailments,
@@ -333,17 +337,17 @@ Ailment = Annotated[
 ]
 NoIntervals = Annotated[
     bool,
-    flag("--no-intervals", "Leave out how far a virtual drive's parameters leave figures open."),
+    flag("--no-intervals", "Omit the uncertainty intervals of virtual drives' figures."),
 ]
 NewFileSize = Annotated[
-    str | None, option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=REAL)
+    str | None, option("SIZE", "Create DRIVE first, as a new file of this size (4G).", panel=REAL)
 ]
 DestroyData = Annotated[
     str | None,
     option(
         "SERIAL",
-        "Serial number of the block device, or name of a file that holds data: allows all of it to "
-        "be overwritten.",
+        "Allow all data of DRIVE to be overwritten. SERIAL is the serial number of the block "
+        "device, or the name of a file that contains data.",
         panel=REAL,
     ),
 ]
@@ -351,20 +355,18 @@ OverwriteSignature = Annotated[
     bool,
     flag(
         "--overwrite-signature",
-        "With --destroy-data: even if a partition table, a file system or other data that is not "
-        "drivebay's is on the device (never if it is mounted, or part of LVM, RAID, ZFS, btrfs, "
-        "bcache or LUKS). Tables and signatures are saved first.",
+        "With --destroy-data: also overwrite a partition table, a file system or other data that "
+        "drivebay did not write (never if it is mounted, or part of LVM, RAID, ZFS, btrfs, bcache "
+        "or LUKS). Tables and signatures are saved first.",
         panel=REAL,
     ),
 ]
-Yes = Annotated[
-    bool, flag("--yes", "Ask nothing on a terminal; of a virtual drive nothing is asked.")
-]
+Yes = Annotated[bool, flag("--yes", "Do not ask for confirmation (which only real drives need).")]
 NoWait = Annotated[
     bool,
     flag(
         "--no-wait",
-        "End with exit code 3 instead of waiting for a review of a drive behind the same "
+        "Exit with code 3 instead of waiting for a review of another drive behind the same "
         "controller, bridge or hub.",
         panel=REAL,
     ),
@@ -373,32 +375,43 @@ TraceFormat = Annotated[
     str | None,
     option(
         "F",
-        "Format of the trace, one of: drivebay trace info --help. [default: detected]",
+        "Format of the trace (list: drivebay trace info --help). [default: detected]",
         "--format",
+        panel=TRACE_FORMAT,
     ),
 ]
 TimeUnit = Annotated[
     Literal["s", "ms", "us", "ns"] | None,
-    option(None, "Unit of the trace's times. [default: that of the format]", "--time-unit"),
+    option(
+        None,
+        "Unit of the trace's times. [default: unit of the format]",
+        "--time-unit",
+        panel=TRACE_FORMAT,
+    ),
 ]
 Columns = Annotated[
     str | None,
     option(
         "FIELD=COLUMN,...",
-        "Columns of a CSV or Parquet file: time=ts:us,offset=lba:512,length=n,op=rw.",
+        "Columns of a CSV or Parquet file, for example time=ts:us,offset=lba:512,length=n,op=rw.",
         "--columns",
+        panel=TRACE_FORMAT,
     ),
 ]
 OutFormat = Annotated[
     str | None,
     option(
         "iolog|csv|parquet",
-        "Output format: fio's iolog version 3, CSV or Parquet. [default: by the suffix]",
+        "Output format: fio's iolog version 3, CSV or Parquet. [default: from the file name]",
         "--to",
     ),
 ]
 Picture = Annotated[
     Path | None,
-    option("PICTURE", "Draw addresses and rate over time, and sizes, into this PNG file.", "--png"),
+    option(
+        "PICTURE",
+        "Draw addresses and rate over time, and request sizes, into this PNG file.",
+        "--png",
+    ),
 ]
-Force = Annotated[bool, flag("--force", "Replace output files that exist.")]
+Force = Annotated[bool, flag("--force", "Overwrite existing output files.")]

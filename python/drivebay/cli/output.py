@@ -20,19 +20,20 @@ _quiet = False
 
 
 def be_quiet(quiet: bool) -> None:
-    """From here on there is no progress and no note; warnings, errors and results stay."""
+    """Turns off progress and notes from now on, but not warnings, errors and results."""
     global _quiet
     _quiet = quiet
 
 
 def is_quiet() -> bool:
-    """Whether progress and notes are left out."""
+    """True if progress and notes are turned off."""
     return _quiet
 
 
 def say(line: str) -> None:
-    """A line on stderr, at once; a terminal that has gone is no reason to stop. It is one write, so
-    that lines of several threads do not run into each other. A note is left out if asked so."""
+    """Prints a line to stderr at once, unless it is a note and notes are turned off.
+
+    A closed terminal is ignored. The line is one write, so that lines of threads do not mix."""
     if _quiet and line.startswith("note: "):
         return
     with contextlib.suppress(OSError):
@@ -40,31 +41,31 @@ def say(line: str) -> None:
 
 
 def show(*lines: str) -> None:
-    """Lines on stdout."""
+    """Prints lines to stdout."""
     print("\n".join(map(printable, lines)))
 
 
 def say_unless_quiet(*lines: str) -> None:
-    """Lines on stderr of what is under way."""
+    """Prints progress lines to stderr, unless they are turned off."""
     if not _quiet:
         for line in lines:
             say(line)
 
 
 def say_notes(notes: Iterable[str]) -> None:
-    """A line for each; warnings have the word themselves."""
+    """Prints each note as a line; warnings carry their own prefix."""
     for note in notes:
         say(note if note.startswith("warning: ") else f"note: {note}")
 
 
 def print_json(value: Any, **more: Any) -> None:
-    """JSON for scripts; NaN, which JSON lacks, becomes null."""
+    """Prints JSON for scripts; NaN, which JSON lacks, becomes null."""
     print(json.dumps(_without_nan(value), indent=1, **more))
 
 
 def print_json_rows(rows: Iterable[dict[str, Any]]) -> None:
-    """The same of a list of any length, of which one row at a time is in memory; what is no JSON
-    value is a text."""
+    """Prints a JSON list row by row, with one row in memory at a time. Values that JSON lacks are
+    written as strings."""
     begin = "[\n"
     for row in rows:
         text = json.dumps(_without_nan(row), indent=1, default=str)
@@ -82,12 +83,12 @@ def _without_nan(value: Any) -> Any:
 
 
 def short(path: Path) -> str:
-    """The path as the user would type it from here."""
+    """Returns the path relative to the working folder, if it is inside."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def number(value: float) -> str:
-    """A figure with three significant digits, or all before the point.
+    """Formats a figure with three significant digits, or all digits before the point.
 
     >>> number(10873.4), number(108.13), number(7.456), number(0.0)
     ('10,873', '108', '7.46', '0')
@@ -100,14 +101,14 @@ def number(value: float) -> str:
 
 
 def known(value: float | None, unit: str = "") -> str:
-    """A number with its unit, or that it is not known."""
+    """Formats a number with its unit, or None as "not known"."""
     return "not known" if value is None else f"{number(value)}{unit}"
 
 
 def table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()
 ) -> None:
-    """Columns on stdout: as wide as the terminal, wrapped inside their cells; whole in a pipe."""
+    """Prints columns to stdout; on a terminal cells are wrapped to fit, in a pipe they are not."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

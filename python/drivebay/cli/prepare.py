@@ -1,5 +1,4 @@
-"""`drivebay prepare`: a real drive is prepared; a virtual one shows how near to steady state each
-way of preparing leaves it."""
+"""`drivebay prepare`: prepares a real drive, or compares ways to prepare a virtual one."""
 
 from __future__ import annotations
 
@@ -28,24 +27,24 @@ app = options.Verb()
 
 @dataclass(frozen=True)
 class Options:
-    """The command line's values."""
+    """Values from the command line."""
 
     drive: options.Drive
     method: list[str] | None = option(
         "two-fills|random|sprandom",
-        "Only this way; repeatable for virtual drives. two-fills: the addresses in order, "
-        "twice. random: once in order, then twice the capacity at random. sprandom: as fio "
-        "3.41's option.",
+        "Use only this method. two-fills: write all addresses in order, twice. random: once in "
+        "order, then twice the capacity at random. sprandom: like fio 3.41's option. Repeatable "
+        "for virtual drives.",
         "--method",
     )
     spare_percent: float | None = option(
         "P",
         "Spare flash that sprandom assumes, in percent of the capacity (fio's spr_op). "
-        "[default: a virtual drive's own, 15 on a real one]",
+        "[default: that of a virtual drive; 15 for a real one]",
     )
     capacity: str = option(
         "SIZE",
-        "Scale the drive down to the smallest with at least this capacity; or: full.",
+        "Scale the drive down to at least this capacity (as close as possible), or full.",
         panel=options.VIRTUAL,
         default="4G",
     )
@@ -54,7 +53,7 @@ class Options:
     as_json: options.Json = False
     most: float | None = option(
         "TIMES",
-        "Capacities of random writes after which a drive that is not steady is given up. "
+        "Stop after random writes of this many capacities, even if the drive is not steady. "
         "[default: 3]",
         panel=options.REAL,
     )
@@ -75,23 +74,23 @@ Examples:
   drivebay prepare /dev/sdX --method two-fills --destroy-data SERIAL
 
 \b
-A real drive is prepared by the method that is named: ALL ITS DATA IS LOST.
-Then random 4 KiB writes go on until their rate is steady (SNIA: five slices
+A real drive is prepared with the given method, and ALL ITS DATA IS LOST.
+Then random 4 KiB writes follow until their rate is steady (SNIA: five slices
 of a tenth of the capacity within 20 % of their mean, slope within 10 %).
-See docs/concepts/preparation.md for what came out for the catalog's drives."""
+Results for the catalog's drives: docs/concepts/preparation.md."""
 )
 @options.together(Options)
 def prepare(ctx: typer.Context, given: Options) -> None:
-    """Prepare a real drive, or compare ways of preparing a virtual one.
+    """Prepare a real drive, or compare ways to prepare a virtual one.
 
-    For each: the drive's time, how much was written, how random writes just after it compare with
-    those in steady state (a virtual drive by its write amplification, a real one by its rate), and
-    how much more must be written until both agree.
+    For each method the table shows the time, the data written, and the state just after it compared
+    with steady state (write amplification of a virtual drive, write rate of a real one). The last
+    columns show how much more must be written until both agree.
     """
     from drivebay.lab import prepare as preparation
 
     spare = None if given.spare_percent is None else given.spare_percent / 100
-    methods = [preparation.method_of(one) for one in given.method or ()]
+    methods = [preparation.method_of(name) for name in given.method or ()]
     if targets.is_virtual(given.drive):
         options.refuse(ctx, options.REAL, given.drive)
         _compare(given, methods, spare)
@@ -122,8 +121,7 @@ def _prepare_real(given: Options, plan: Plan) -> None:
             targets.say_what_is_lost(target)
             if targets.typed_yes(target.destroys, target.name, yes=given.yes):
                 target.yes_was_typed()
-            behind = f"with the writes behind it up to {plan.times:.1f} x its size"
-            say(f"method  {plan.method}: {behind}")
+            say(f"method  {plan.method}; writes at most {plan.times:.1f} x the capacity in all")
             targets.ask_before_long(
                 plan.times * target.capacity_bytes / prepare_real.GUESSED_BYTES_PER_S,
                 yes=given.yes,
@@ -138,13 +136,13 @@ def _prepare_real(given: Options, plan: Plan) -> None:
                 _print_real(target, done)
 
 
-def _document(found: Sequence[PreparedReal | Prepared], **about: Any) -> dict[str, Any]:
-    methods = [{**asdict(one), "error_percent": one.error_percent} for one in found]
+def _document(prepared: Sequence[PreparedReal | Prepared], **about: Any) -> dict[str, Any]:
+    methods = [{**asdict(entry), "error_percent": entry.error_percent} for entry in prepared]
     return {**about, "methods": methods}
 
 
 def _run(target: FioTarget, plan: Plan, seed: int) -> PreparedReal:
-    """Prepares, and shows how far it has come; the signals that end a review end it."""
+    """Prepares the drive with progress, until done or interrupted."""
     from drivebay.cli.progress import LINE_EVERY_S, figures_text, status
     from drivebay.lab import prepare_real
     from drivebay.targets.base import Progress
@@ -168,10 +166,10 @@ def _run(target: FioTarget, plan: Plan, seed: int) -> PreparedReal:
 
 
 def _print_real(target: FioTarget, done: PreparedReal) -> None:
-    for words in done.warnings:
-        say(f"warning: {words}")
+    for warning in done.warnings:
+        say(f"warning: {warning}")
     if done.steady_iops is None:
-        say("warning: the drive was not steady when writing ended: see --most")
+        say("warning: the drive was not steady at the end; see --most")
     cells = {
         "method": done.method,
         "time": units.duration(done.drive_s),
@@ -191,14 +189,14 @@ def _known(value: float | None, form: str, unknown: str = "-") -> str:
 
 
 def _show(title: str, capacity_bytes: int, rows: list[dict[str, str]], until: str) -> None:
-    """A row for each way of preparing the drive."""
+    """Prints the table, with one row per method."""
     print(f"{title}, {units.si_bytes(capacity_bytes)}")
     table(tuple(rows[0]), [tuple(row.values()) for row in rows], right=range(1, len(rows[0])))
-    print(f"x: of the capacity; still to go: random writes until {until}")
+    print(f"x: times the capacity; still to go: random writes until {until}")
 
 
 def _compare(given: Options, methods: list[Method], spare: float | None) -> None:
-    """The ways on a virtual drive, each against the drive's own steady state."""
+    """Compares the methods on a virtual drive with its steady state."""
     from drivebay.cli.progress import status
     from drivebay.definitions.scaling import with_capacity
     from drivebay.lab import prepare as preparation
@@ -209,22 +207,22 @@ def _compare(given: Options, methods: list[Method], spare: float | None) -> None
         profile = with_capacity(profile, size) if size < profile.capacity_bytes else profile
     chosen = methods or preparation.METHODS
     with status() as show:
-        found = preparation.prepare(profile, chosen, seed=given.seed, spare=spare, say=show)
+        prepared = preparation.prepare(profile, chosen, seed=given.seed, spare=spare, say=show)
     if given.as_json:
         about = {"drive": profile.name, "title": profile.title}
-        print_json(_document(found, **about, capacity_bytes=profile.capacity_bytes))
+        print_json(_document(prepared, **about, capacity_bytes=profile.capacity_bytes))
         return
     rows = [
         {
-            "method": one.method,
-            "drive's time": units.duration(one.drive_s),
-            "written": f"{one.written:.2f} x",
-            "WAF just after": f"{one.waf:.2f}",
-            "steady": f"{one.steady_waf:.2f}",
-            "error": f"{one.error_percent:+.0f} %",
-            "still to go": _known(one.more, "{:.1f} x", "over 3 x"),
+            "method": result.method,
+            "drive's time": units.duration(result.drive_s),
+            "written": f"{result.written:.2f} x",
+            "WAF just after": f"{result.waf:.2f}",
+            "steady": f"{result.steady_waf:.2f}",
+            "error": f"{result.error_percent:+.0f} %",
+            "still to go": _known(result.more, "{:.1f} x", "over 3 x"),
         }
-        for one in found
+        for result in prepared
     ]
     until = "write amplification stays within 5 %"
     _show(profile.title, profile.capacity_bytes, rows, until)

@@ -1,4 +1,4 @@
-"""Progress on stderr: bars on a terminal, a line every few seconds elsewhere."""
+"""Progress on stderr: bars on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 LINE_EVERY_S = 5.0
 REFRESH_PER_S = 2
 TELLING_PERCENT = 5
-"""What was done so far says how long the rest takes from here on; guess."""
+"""Share done from which the remaining time is extrapolated; a guess."""
 
 
 def on_terminal() -> bool:
-    """Whether stderr is a terminal on which a line can be drawn again."""
+    """True if stderr is a terminal on which a line can be redrawn."""
     return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", None)
 
 
 def figures_text(figures: Mapping[str, float]) -> str:
-    """Temperature and current rate, as far as they are known.
+    """Formats temperature and current rate, as far as known.
 
     >>> figures_text({"temperature_c": 51.2, "iops": 7560.0})
     '51 °C  7.6 K IOPS'
@@ -62,7 +62,7 @@ def figures_text(figures: Mapping[str, float]) -> str:
 
 
 def _columns(width: int) -> list[ProgressColumn]:
-    """What fits a terminal: name and share always."""
+    """Returns the columns that fit the terminal; name and share always do."""
 
     def text(field: str, width_max: int) -> TextColumn:
         column = Column(no_wrap=True, overflow="ellipsis", max_width=width_max)
@@ -82,7 +82,7 @@ def _columns(width: int) -> list[ProgressColumn]:
 
 
 class _Bars(Progress):
-    """Adding a task draws; a terminal that has gone is no reason to stop."""
+    """Progress bars that ignore a closed terminal."""
 
     def refresh(self) -> None:
         with contextlib.suppress(OSError):
@@ -90,10 +90,10 @@ class _Bars(Progress):
 
 
 class Display:
-    """Tasks under way: as bars, or as a line every few seconds."""
+    """Display of running tasks: as bars, or as a line every few seconds."""
 
     expected = "time left unknown"
-    """What a line says of the time left before anything is measured."""
+    """Text for the remaining time before it can be extrapolated."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         console = Console(stderr=True, highlight=False)
@@ -102,7 +102,7 @@ class Display:
             console=console,
             transient=True,
             refresh_per_second=REFRESH_PER_S,
-            speed_estimate_period=1e9,  # the mean of the whole run: tests differ in speed
+            speed_estimate_period=1e9,  # mean over the whole run, as tests differ in speed
             redirect_stdout=False,
             redirect_stderr=False,
             get_time=now,
@@ -111,7 +111,7 @@ class Display:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Draws, or prints lines, until `end`."""
+        """Draws bars or prints lines until `end`."""
         if is_quiet():
             return
         if on_terminal():
@@ -121,11 +121,11 @@ class Display:
             self._thread.start()
 
     def warn(self, message: str) -> None:
-        """Prints a warning beside the progress."""
+        """Prints a warning above the progress."""
         self.print(f"warning: {message}", warns=True)
 
     def end(self) -> None:
-        """Stops; what was printed stays."""
+        """Stops the display; printed lines stay."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
@@ -134,7 +134,7 @@ class Display:
                 self.bars.stop()
 
     def print(self, line: str, *, warns: bool = False) -> None:
-        """Prints a line that stays."""
+        """Prints a line above the progress."""
         if is_quiet() and not warns:
             return
         if not self.bars.live.is_started:
@@ -147,16 +147,16 @@ class Display:
         while not self._over.wait(LINE_EVERY_S):
             total, *running = self.bars.tasks
             left = total.time_remaining
-            told = left is not None and total.percentage >= TELLING_PERCENT
-            how_long = f"{units.duration(left or 0)} left" if told else self.expected
+            is_known = left is not None and total.percentage >= TELLING_PERCENT
+            how_long = f"{units.duration(left or 0)} left" if is_known else self.expected
             now = [f"{task.description} {task.fields['now']}" for task in running]
-            words = "; ".join(filter(None, now or [total.fields["now"]]))
-            say(f"{total.percentage:.0f}% done, {how_long}" + (f": {words}" if words else ""))
+            current = "; ".join(filter(None, now or [total.fields["now"]]))
+            say(f"{total.percentage:.0f}% done, {how_long}" + (f": {current}" if current else ""))
 
 
 class ReviewProgress(Display):
-    """Receives the progress of a review; each test counts in proportion to its estimate. `began` is
-    called when there is a result folder, and thus something to resume."""
+    """Receiver of a review's progress; each test counts by its estimated time. `began` is called
+    once the result folder exists, so that the review can be resumed."""
 
     def __init__(
         self, began: Callable[[], object] = lambda: None, now: Callable[[], float] = time.monotonic
@@ -165,7 +165,7 @@ class ReviewProgress(Display):
         self._began = began
 
     def begin(self, plan: Plan, *, jobs: int) -> None:
-        """Starts with the tests still to be run."""
+        """Starts the display with the tests that remain."""
         self._began()
         if not plan.steps:
             return
@@ -173,7 +173,7 @@ class ReviewProgress(Display):
         self._weights = {step.test.id: step.estimate_s for step in plan.steps}
         self._done_s = 0.0
         about = f"about {units.duration(plan.total_s / jobs)}"
-        self.expected = f"{about} in all"
+        self.expected = f"{about} in total"
         self._total = self.bars.add_task("total", total=plan.total_s, now=about)
         self._running: dict[str, tuple[float, TaskID]] = {}
         tests = f"{len(plan.steps)} test{'s' if len(plan.steps) > 1 else ''}"
@@ -182,7 +182,7 @@ class ReviewProgress(Display):
         self.start()
 
     def started(self, test_id: str) -> None:
-        """Adds a bar for the test."""
+        """Adds a bar for a test."""
         with self._mutex:
             task = self.bars.add_task(test_id, total=1.0, now="starting")
             self._running[test_id] = (self.bars.get_time(), task)
@@ -213,11 +213,11 @@ class ReviewProgress(Display):
         self.print(f"{state}: {test_id} ({units.duration(seconds)})", warns=state != "done")
 
     def stopping(self) -> None:
-        """Says that Ctrl-C was heard."""
-        self.print("stopping: waiting for the running tests to give up")
+        """Confirms Ctrl-C."""
+        self.print("stopping: waiting for the running tests to end")
 
     def _share(self, task: TaskID) -> float:
-        return next(one.completed for one in self.bars.tasks if one.id == task)
+        return next(entry.completed for entry in self.bars.tasks if entry.id == task)
 
     def _update_total(self) -> None:
         running = [self._weights[id_] * self._share(t) for id_, (_, t) in self._running.items()]
@@ -225,18 +225,18 @@ class ReviewProgress(Display):
 
 
 class SweepProgress(Display):
-    """Receives the progress of a sweep, in runs."""
+    """Receiver of a sweep's progress, in runs."""
 
     def begin(self, runs: int, done: int, workers: int) -> None:
-        """Starts with so many runs, of which some are done already."""
+        """Starts the display with `runs` runs, of which `done` are done."""
         self._task = self.bars.add_task("sweep", total=runs, completed=done, now="")
         self._failed, self._workers = 0, workers
-        before = f", {done:,} of them done already" if done else ""
+        before = f", {done:,} of them already done" if done else ""
         self.print(f"sweep: {runs:,} runs{before}, {workers} at once")
         self.start()
 
     def ended(self, index: int, error: str | None) -> None:
-        """Counts a run; a failed one gets a line."""
+        """Counts a run, and prints a line if it failed."""
         if error is not None:
             self._failed += 1
             self.print(f"failed: run {index}: {error}", warns=True)
@@ -249,9 +249,9 @@ class SweepProgress(Display):
 
 @contextlib.contextmanager
 def status(every_s: float | None = None) -> Iterator[Callable[[str], None]]:
-    """Gives a function that shows a text on one line of the terminal until the end.
+    """Yields a function that shows a text on one line of the terminal until the end.
 
-    Elsewhere it prints a line at most every `every_s` seconds, or nothing.
+    Without a terminal it prints a line at most every `every_s` seconds, or nothing.
     """
     if is_quiet():
         yield lambda text: None
@@ -265,12 +265,12 @@ def status(every_s: float | None = None) -> Iterator[Callable[[str], None]]:
             with contextlib.suppress(OSError):
                 line.stop()
         return
-    said = time.monotonic()
+    printed_s = time.monotonic()
 
     def say_sometimes(text: str) -> None:
-        nonlocal said
-        if every_s is not None and time.monotonic() - said >= every_s:
-            said = time.monotonic()
+        nonlocal printed_s
+        if every_s is not None and time.monotonic() - printed_s >= every_s:
+            printed_s = time.monotonic()
             say(text)
 
     yield say_sometimes

@@ -26,18 +26,18 @@ Examples:
   drivebay query "FROM figures WHERE main" drivebay-results/*
   drivebay query "SELECT drive, max(temperature_c) FROM series
       JOIN runs USING (result, test) GROUP BY drive" drivebay-results/* --json
-  drivebay query "DESCRIBE sweep" drivebay-sweeps/NAME    the sweep's columns
+  drivebay query "DESCRIBE sweep" drivebay-sweeps/NAME    columns of the sweep
   drivebay query "SELECT spare, avg(iops_qd1) FROM sweep GROUP BY spare" \\
       drivebay-sweeps/NAME
 
 \b
 SQL is DuckDB's. Views: runs, figures, series, histogram, stages, telemetry,
-sweep; of `review --events` also events, activity, superblocks. Each row has
-`result`, its folder's name. See docs/concepts/data.md.""",
+sweep; with `review --events` also events, activity, superblocks. The column
+`result` of each row is the folder's name. See docs/concepts/data.md.""",
 )
 def query(
-    sql: str = argument("SQL", "One query."),
-    folders: list[Path] = argument("DIR...", "Results and sweeps."),
+    sql: str = argument("SQL", "SQL query."),
+    folders: list[Path] = argument("DIR...", "Folders of results and sweeps."),
     as_json: options.Json = False,
     as_csv: bool = flag("--csv", "Print CSV."),
 ) -> None:
@@ -45,28 +45,30 @@ def query(
     from drivebay.lab import query as asking
 
     if as_json and as_csv:
-        raise UserError("--json and --csv are both given", "leave one of them out")
+        raise UserError("--json and --csv exclude each other", "leave one of them out")
     with asking.limited():
         _print(asking.query(sql, folders), as_json=as_json, as_csv=as_csv)
 
 
-def _print(found: Answer, *, as_json: bool, as_csv: bool) -> None:
+def _print(answer: Answer, *, as_json: bool, as_csv: bool) -> None:
     if as_json:
-        print_json_rows(dict(zip(found.columns, row, strict=True)) for row in found.rows)
+        print_json_rows(dict(zip(answer.columns, row, strict=True)) for row in answer.rows)
     elif as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        rows: Iterable[Sequence[Any]] = (found.columns, *found.rows)
-        if sys.stdout.isatty():  # as it is for programs alone
-            rows = ([one if one is None else printable(str(one)) for one in row] for row in rows)
+        rows: Iterable[Sequence[Any]] = (answer.columns, *answer.rows)
+        if sys.stdout.isatty():  # only programs get control characters
+            rows = (
+                [cell if cell is None else printable(str(cell)) for cell in row] for row in rows
+            )
         writer.writerows(rows)
     else:
         numbers = [
-            place
-            for place in range(len(found.columns))
-            if all(isinstance(row[place], int | float | None) for row in found.rows)
+            index
+            for index in range(len(answer.columns))
+            if all(isinstance(row[index], int | float | None) for row in answer.rows)
         ]
-        cells = [[_cell(one) for one in row] for row in found.rows]
-        table(found.columns, cells, right=numbers)
+        cells = [[_cell(value) for value in row] for row in answer.rows]
+        table(answer.columns, cells, right=numbers)
 
 
 def _cell(value: Any) -> str:

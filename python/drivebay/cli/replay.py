@@ -1,4 +1,4 @@
-"""`drivebay replay`: a trace on a virtual drive or, in real time, on a real one."""
+"""`drivebay replay`: replays a trace on a virtual drive or, in real time, on a real one."""
 
 from __future__ import annotations
 
@@ -43,29 +43,35 @@ app = options.Verb()
 
 @dataclass(frozen=True)
 class Options:
-    """The command line's values."""
+    """Values from the command line."""
 
     drive: options.Drive
-    trace: str = argument("TRACE", "What to replay.")
+    trace: str = argument("TRACE", "Trace to replay.")
     mode: Literal["recorded", "dependencies"] = option(
         None,
-        "When a request is issued: at its recorded time, or as soon as what it waited "
-        "for in the recording has completed.",
+        "When to issue a request: at its recorded time, or once the requests that it waited for in "
+        "the recording have completed.",
         default="recorded",
     )
     idle_cap: float = option(
-        "MS", "Shorten idle time in the recording to this.", min=0, max=YEAR_S * 1000, default=25.0
+        "MS",
+        "Shorten longer idle times of the recording to this.",
+        min=0,
+        max=YEAR_S * 1000,
+        default=25.0,
     )
     keep_idle: bool = flag("--as-recorded", "Keep all idle time.")
-    time_percent: int = option("P", "Scale the recorded times: 200 is half as fast.", default=100)
+    time_percent: int = option("P", "Scale the recorded times; 200 is half the speed.", default=100)
     place: Literal["fold", "scale"] = option(
-        None, "Addresses beyond the drive: modulo its size, or all in proportion.", default="fold"
+        None,
+        "If addresses exceed the drive: wrap them (fold), or scale all of them.",
+        default="fold",
     )
-    trim: bool = flag("--trim", "Replay trims, and on real drives flushes, as well.")
-    seed: int = option("N", "Seed of the virtual drive, or of written data.", default=1)
+    trim: bool = flag("--trim", "Also replay trims (and flushes on real drives).")
+    seed: int = option("N", "Seed of the virtual drive or of the written data.", default=1)
     as_json: options.Json = False
     scale: float = option(
-        "S", "Times the published number of I/Os.", panel=SYNTHESIZED, default=1.0
+        "S", "Size, relative to the published number of I/Os.", panel=SYNTHESIZED, default=1.0
     )
     trace_seed: int = option("N", "Seed of the trace.", panel=SYNTHESIZED, default=1)
     from_: options.TraceFormat = None
@@ -73,42 +79,40 @@ class Options:
     columns: options.Columns = None
     handle_by: Literal["device"] | None = option(
         None,
-        "Which placement handle a request has: the number of its device.",
+        "Use the device number of a request as its placement handle.",
         panel=options.VIRTUAL,
     )
     changes: options.Set = None
     empty: bool = flag(
         "--empty",
-        "Begin with an empty drive. [default: every address was written before]",
+        "Start with an empty drive. [default: all addresses were written before]",
         panel=options.VIRTUAL,
     )
     only_reads: bool = flag("--only-reads", "Replay only reads.", panel=options.REAL)
-    zeros: bool = flag("--zeros", "Write zeros, not random bytes.", panel=options.REAL)
+    zeros: bool = flag("--zeros", "Write zeros instead of random bytes.", panel=options.REAL)
     depth: int | None = option(
-        "N", "Most requests outstanding; more wait. [default: 1024]", panel=options.REAL
+        "N", "Limit of outstanding requests. [default: 1024]", panel=options.REAL
     )
     spin: int | None = option(
         "US",
-        "Busy-wait this long before a request; 0 always sleeps. [default: 80]",
+        "Busy-wait this long before a request; 0 only sleeps. [default: 80]",
         panel=options.REAL,
     )
     seconds: float | None = option(
-        "N", "Stop after this time.", panel=options.REAL, min=0, max=YEAR_S
+        "N", "Stop after this many seconds.", panel=options.REAL, min=0, max=YEAR_S
     )
-    failures: int | None = option(
-        "N", "Stop after more failed requests than this.", panel=options.REAL
-    )
+    failures: int | None = option("N", "Stop if more requests than this fail.", panel=options.REAL)
     buffered: bool = flag(
-        "--buffered", "Use the page cache, where O_DIRECT is refused.", panel=options.REAL
+        "--buffered", "Use the page cache (where O_DIRECT is refused).", panel=options.REAL
     )
-    out: Path | None = option("FILE", "Write the figures to this file as JSON.", panel=options.REAL)
+    out: Path | None = option("FILE", "Write the figures as JSON to this file.", panel=options.REAL)
     destroy_data: options.DestroyData = None
     overwrite_signature: options.OverwriteSignature = False
     no_wait: options.NoWait = False
     yes: options.Yes = False
 
     def load(self) -> dict[str, Any]:
-        """The trace and its replay, in the fields of a suite's."""
+        """Trace and replay options, as the fields of a suite's replay."""
         return {
             "trace": self.trace,
             "scale": self.scale,
@@ -134,17 +138,17 @@ Examples:
   drivebay replay /dev/sdX light --destroy-data SERIAL
 
 \b
-TRACE is destroyer, heavy, light, or a file in any format of:
+TRACE is destroyer, heavy, light, or a file; for its formats see:
 drivebay trace info --help
-An interrupted replay on a real drive prints the figures so far; exit code 1:
-requests failed. What the figures mean: docs/concepts/replay.md."""
+An interrupted replay on a real drive prints the figures so far. Exit code 1:
+requests failed. Meaning of the figures: docs/concepts/replay.md."""
 )
 @options.together(Options)
 def replay(ctx: typer.Context, given: Options) -> None:
     """Replay a trace on a virtual drive, a file or a block device.
 
-    On a real drive each request is sent at its time, through io_uring. The trace is read once
-    before anything is sent, so that a damaged one changes nothing.
+    On a real drive each request is sent at its time, through io_uring. The trace is checked before
+    anything is sent, so a damaged trace changes nothing.
     """
     _check_order(given.drive, given.trace)
     check_options(ctx, given.drive)
@@ -155,16 +159,16 @@ def replay(ctx: typer.Context, given: Options) -> None:
 
 
 def _check_order(drive: str, trace: str) -> None:
-    """Refuses a trace before the drive: nothing may be written to what was meant as a trace."""
+    """Refuses a trace before the drive, so that a trace file is never overwritten."""
     from drivebay import traces
 
     is_trace = drive in traces.names() and not is_virtual(drive)
     is_drive = is_virtual(trace)
-    with contextlib.suppress(OSError):  # a name that is too long is told of as a trace
+    with contextlib.suppress(OSError):  # the trace reader reports a name that is too long
         is_drive = is_drive or Path(trace).is_block_device()
     if is_trace or is_drive:
         raise UserError(
-            f"'{drive}' is no drive, or '{trace}' is no trace: the drive comes first",
+            f"'{drive}' is not a drive, or '{trace}' is not a trace; the drive comes first",
             f"drivebay replay {trace} {drive}",
         )
 
@@ -173,7 +177,7 @@ def _check_order(drive: str, trace: str) -> None:
 
 
 def _replay_virtual(given: Options) -> None:
-    """A replay is a test of kind "trace" outside of any suite: the target prepares itself."""
+    """Replays the trace as a test of kind "trace"; the target prepares itself."""
     from drivebay.analysis.storage_bench import storage_bench
 
     test = _test(given)
@@ -189,19 +193,19 @@ def _replay_virtual(given: Options) -> None:
         metrics=result.metrics,
     )
     if bench is None:
-        raise UserError("the trace has no reads and no writes", "replay another one")
-    if left_out := result.metrics.get("passed_over"):
-        say(f"note: {left_out:,.0f} trims and flushes were left out")
+        raise UserError("the trace has no reads and no writes", "replay another trace")
+    if skipped := result.metrics.get("passed_over"):
+        say(f"note: {skipped:,.0f} trims and flushes were skipped")
     if given.as_json:
         print_json({**asdict(bench), "little_holds": bench.little_holds})
     else:
         table(("figure", "value"), _virtual_rows(result, bench), right=(1,))
     if not given.empty and given.scale < 1.0:
-        say("note: on a full drive a scaled trace is faster than the whole: its files are smaller")
+        say("note: on a full drive a scaled trace is too fast, as its files are smaller")
 
 
 def _checked(load: type[L], given: Options, **more: Any) -> L:
-    """The trace and its replay; a mistake is told in the words of the command line."""
+    """Loads the trace and its replay; errors name options of the command line."""
     from pydantic import ValidationError
 
     from drivebay.definitions import mistakes
@@ -235,7 +239,7 @@ def _test(given: Options) -> Test:
 
 
 def _run(target: Target, test: Test, seed: int) -> PhaseResult:
-    """Runs in another thread, so that Ctrl-C is heard at once."""
+    """Runs the test in another thread, so that Ctrl-C works at once."""
     from concurrent.futures import ThreadPoolExecutor
 
     from drivebay.cli.progress import figures_text, status
@@ -255,7 +259,7 @@ def _run(target: Target, test: Test, seed: int) -> PhaseResult:
 
 
 def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, str]]:
-    law = "agrees" if bench.little_holds else "DOES NOT AGREE: time was lost"
+    law = "agrees" if bench.little_holds else "DOES NOT AGREE: time is missing"
     waf = result.metrics.get("waf")
     return [
         ("reads", f"{result.reads:,}"),
@@ -279,7 +283,7 @@ def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, s
 
 
 def _real_run(given: Options) -> RealReplay:
-    """The replay, with nothing begun; says what is to be known of the trace."""
+    """Prepares the replay and prints notes on the trace; starts nothing."""
     from drivebay.definitions.suites.loads import TraceLoad
     from drivebay.targets.replay.run import RealReplay
     from drivebay.targets.safety.target_device import OverwritePermission
@@ -308,19 +312,19 @@ def _real_run(given: Options) -> RealReplay:
 
 
 def _must_be_readable_twice(given: Options) -> None:
-    """Raises UserError unless TRACE is a file or a synthesized trace: it is read before as well."""
+    """Raises UserError unless TRACE is a regular file or a synthesized trace: it is read twice."""
     path = Path(given.trace)
     if not path.exists():
         return
     if given.scale != 1.0:
         raise UserError(
-            "--scale is for synthesized traces; a recorded one is replayed whole",
-            "leave it out, or name destroyer, heavy or light",
+            "--scale is for synthesized traces; a recorded trace is replayed whole",
+            "leave it out, or use destroyer, heavy or light",
         )
     if not path.is_file():
         raise UserError(
-            f"{path} is no regular file; a trace is read twice, so it must be one",
-            "write it into a file first: drivebay trace convert IN OUT.csv",
+            f"{path} is not a regular file, which a trace must be, as it is read twice",
+            "convert it to a file first: drivebay trace convert IN OUT.csv",
         )
 
 
@@ -330,32 +334,32 @@ def _replay_real(given: Options) -> None:
 
     run, out = _real_run(given), given.out
     if out is not None and out.exists():
-        raise UserError(f"--out: {out} exists already", "take another name")
-    found = run.job.survey()
-    _announce(run, found, run.check())
+        raise UserError(f"--out: {out} exists already", "choose another name")
+    survey = run.job.survey()
+    _announce(run, survey, run.check())
     if typed_yes(run.destroys, run.target.path, yes=given.yes):
         run.yes_was_typed()
-    said: set[str] = set()
+    printed: set[str] = set()
 
-    def say_once(words: str) -> None:
-        if words not in said:
-            said.add(words)
-            say(words)
+    def say_once(line: str) -> None:
+        if line not in printed:
+            printed.add(line)
+            say(line)
 
     with (
         run.lock(say_once, no_wait=given.no_wait),
         signals.heard(run.job.control.stop),
         status(LINE_EVERY_S) as show,
-        repeated(lambda: show(_now(run, found)), every_s=1.0),
+        repeated(lambda: show(_now(run, survey)), every_s=1.0),
     ):
         done = run.play()
     _say_problems(done)
-    _give(done, out, as_json=given.as_json)
+    _print_figures(done, out, as_json=given.as_json)
     _raise_failure(done)
 
 
-def _give(done: Replayed, out: Path | None, *, as_json: bool) -> None:
-    """The figures, into the file that was asked for and on stdout."""
+def _print_figures(done: Replayed, out: Path | None, *, as_json: bool) -> None:
+    """Writes the figures to the file `out` and to stdout."""
     unknown = ["temperature_c", "power_w", "throttle_stage"]
     document = {
         "ended": done.ended,
@@ -365,7 +369,7 @@ def _give(done: Replayed, out: Path | None, *, as_json: bool) -> None:
         "latency_histogram": done.histogram.to_pydict(),
     }
     if out is not None:
-        with system_errors(f"--out: {out} cannot be written", "write it elsewhere"):
+        with system_errors(f"--out: {out} cannot be written", "choose another path"):
             out.write_text(json.dumps(document, indent=1) + "\n")
     if as_json:
         print_json(document)
@@ -373,10 +377,10 @@ def _give(done: Replayed, out: Path | None, *, as_json: bool) -> None:
         table(("figure", "value"), _real_rows(done.figures), right=(1,))
 
 
-def _now(run: RealReplay, found: Survey) -> str:
+def _now(run: RealReplay, survey: Survey) -> str:
     now = run.job.control.progress()
     seconds = now.elapsed_ns / 1e9
-    share = seconds / found.length_s if found.length_s else now.done / max(1, found.requests)
+    share = seconds / survey.length_s if survey.length_s else now.done / max(1, survey.requests)
     rate = units.si_bytes(now.bytes / max(seconds, 1e-9))
     return f"{min(1.0, share):.0%} done: {rate}/s, {now.late:,} late, {now.failed:,} failed"
 
@@ -388,7 +392,7 @@ def _real_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     def rate(key: str) -> str:
         return "not known" if figures[key] is None else f"{units.si_bytes(figures[key])}/s"
 
-    left_out = {name: count for name, count in figures["passed_over"].items() if count}
+    skipped = {name: count for name, count in figures["passed_over"].items() if count}
     return [
         ("reads", f"{figures['reads']:,}"),
         ("writes", f"{figures['writes']:,}"),
@@ -405,7 +409,7 @@ def _real_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
         ("lateness, 99th percentile", known(figures["lateness_us_p99"], " us")),
         ("lateness, longest", known(figures["lateness_us_max"], " us")),
         ("failed", f"{_failed(figures):,}"),
-        *((f"{name} left out", f"{count:,}") for name, count in left_out.items()),
+        *((f"{name} skipped", f"{count:,}") for name, count in skipped.items()),
     ]
 
 
@@ -413,7 +417,7 @@ def _failed(figures: dict[str, Any]) -> int:
     return sum(failure["count"] for failure in figures["failures"])
 
 
-def _announce(run: RealReplay, found: Survey, notes: list[str]) -> None:
+def _announce(run: RealReplay, survey: Survey, notes: list[str]) -> None:
     target = run.target
     size = units.si_bytes(target.size_bytes)
     if not run.job.writes:
@@ -424,8 +428,8 @@ def _announce(run: RealReplay, found: Survey, notes: list[str]) -> None:
         say("        ALL DATA ON IT WILL BE LOST")
     else:
         say(f"file    {target.path}: {size}; its content will be overwritten")
-    length = "" if found.length_s is None else f", due within {units.duration(found.length_s)}"
-    say(f"trace   {found.requests:,} requests{length}")
+    length = "" if survey.length_s is None else f", due within {units.duration(survey.length_s)}"
+    say(f"trace   {survey.requests:,} requests{length}")
     for note in notes:
         say(f"note: {note}")
 
@@ -435,7 +439,7 @@ def _say_problems(done: Replayed) -> None:
     if figures["late_queue_full"]:
         say(
             f"note: {figures['late_queue_full']:,} requests were late because the queue was full; "
-            "the drive is slower than the recording's, or --depth is too small"
+            "the drive is slower than the recorded one, or --depth is too small"
         )
     if other := figures["late"] - figures["late_queue_full"]:
         say(f"note: {other:,} requests were late because of this machine; latencies include it")
@@ -444,14 +448,14 @@ def _say_problems(done: Replayed) -> None:
     if figures["unanswered"]:
         say(f"note: {figures['unanswered']:,} requests were never completed")
     if not figures["direct"]:
-        say("note: through the page cache: not the drive's figures")
+        say("note: figures of the page cache, not of the drive")
 
 
 def _raise_failure(done: Replayed) -> None:
     if done.ended == "stopped":
         raise Interrupted(
-            "interrupted; the figures are of what was replayed until then",
-            "give the same command again for all of it",
+            "interrupted; the figures cover the part replayed so far",
+            "run the same command again for the whole trace",
         )
     if done.ended == "broken":
         message, _, hint = done.reason.partition("; hint: ")
@@ -461,6 +465,6 @@ def _raise_failure(done: Replayed) -> None:
         raise DrivebayError(
             f"{failed:,} requests failed; the first: request {first['number']}, {first['op']} of "
             f"{first['bytes']} bytes at {first['offset_bytes']}: {first['error']}",
-            "look for the cause with: dmesg | tail",
+            "find the cause with: dmesg | tail",
             EXIT_CHECK_FAILED,
         )

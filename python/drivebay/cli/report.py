@@ -1,4 +1,4 @@
-"""`drivebay report`: the report of one result or of several, the Bench of many, and pictures."""
+"""`drivebay report`: makes reports of results, the Bench of many results, and pictures."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ Examples:
 )
 def report(
     folders: list[Path] | None = argument(
-        "DIR...", "Result folders of reviews; with --bench there may be none."
+        "DIR...", "Result folders of reviews; optional with --bench."
     ),
     out: Path | None = option(
         "FILE_OR_SITE",
-        "Page to write, if it ends in .html; else a folder for the Bench, a site over "
-        "all these reviews. [default: DIR/report.html; drivebay-report.html for several; "
+        "Page to write, if the name ends in .html; otherwise a folder for the Bench, a site that "
+        "compares all these reviews. [default: DIR/report.html; drivebay-report.html for several; "
         "drivebay-bench with --bench]",
     ),
-    bench: bool = flag("--bench", "Make the Bench, with all drives of the catalog from the start."),
+    bench: bool = flag("--bench", "Make the Bench, which includes all catalog drives."),
     png: Path | None = option(
-        "FOLDER", "Write every chart there as PNG and SVG, and its data as CSV.", "--png"
+        "FOLDER", "Write every chart as PNG and SVG, and its data as CSV, to this folder.", "--png"
     ),
-    no_competitors: bool = flag("--no-competitors", "Leave out the other drives of the catalog."),
+    no_competitors: bool = flag("--no-competitors", "Omit the other drives of the catalog."),
     no_intervals: options.NoIntervals = False,
 ) -> None:
     """Make the report of a review, or the Bench of many.
 
-    Both work offline, opened as files. They rank each figure among the results of the catalog's
-    drives that come with drivebay.
+    Both are files that work offline. They rank each figure among the results of the catalog's
+    drives, which come with drivebay.
     """
     folders = folders or []
     if not folders and not bench:
@@ -67,14 +67,15 @@ def report(
 def write(
     *folders: Path, out: Path | None = None, intervals: bool = True, competitors: bool = True
 ) -> Path:
-    """Writes the page or the Bench and returns its path. Raises UserError if a folder holds no
-    result, is damaged, or no test of it has finished; EnvironmentProblem if the page cannot be
-    written."""
+    """Writes the page or the Bench and returns its path.
+
+    Raises UserError if a folder has no result, is damaged or has no finished test, and
+    EnvironmentProblem if the page cannot be written."""
     import drivebay.report
-    from drivebay.cli.folders import must_be_there, shown
+    from drivebay.cli.folders import must_exist, shown
 
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        must_be_there(folders)
+        must_exist(folders)
         return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
     folders = tuple(result.folder for result in shown(folders))
     return drivebay.report.write(
@@ -83,26 +84,26 @@ def write(
 
 
 def _known(folders: Sequence[Path], competitors: bool) -> dict[str, list[dict[str, Any]]]:
-    """The catalog's drives to rank these among: their peers, and all in shortened runs."""
+    """Catalog drives to rank these results among: their peers, and all in shortened runs."""
     from drivebay import results
     from drivebay.report import competitors as shipped
 
     if not competitors:
         return {}
-    made = [results.read_manifest(folder) for folder in folders]
-    short = all(one.quick for one in made)
-    peers = [] if short else shipped.load(beside=[one.target for one in made])
+    manifests = [results.read_manifest(folder) for folder in folders]
+    short = all(manifest.quick for manifest in manifests)
+    peers = [] if short else shipped.load(beside=[manifest.target for manifest in manifests])
     return {"shipped": peers, "quick": shipped.load_quick()}
 
 
 def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors: bool) -> Path:
     import drivebay.report
     from drivebay import results
-    from drivebay.cli.folders import say_left_out
+    from drivebay.cli.folders import warn_skipped
     from drivebay.cli.progress import status
 
     if len(folders) == 1:
-        results.load_finished(folders[0])  # a bad one is refused before the competitors are read
+        results.load_finished(folders[0])  # fails for a bad folder before competitors are read
     shipped = drivebay.report.competitors.load() if competitors else []
 
     with status() as show:
@@ -110,7 +111,7 @@ def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors
             folders,
             out,
             progress=lambda done: show(f"report: {done} reviews"),
-            left_out=say_left_out if len(folders) > 1 else None,
+            left_out=warn_skipped if len(folders) > 1 else None,
             intervals=intervals,
             shipped=shipped,
         )

@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from drivebay.targets.base import Target
 
 ROWS_MAX = 20
-"""Rows that a review prints unless it is asked for all."""
+"""Most rows that a review prints without --all."""
 SHORTENED = (
-    "Shortened run: not comparable, and too short for garbage collection to reach a steady state."
+    "Shortened run: not comparable, and too short for garbage collection to reach steady state."
 )
 COMPARISON = "comparison.html"
+RUN = "Run and output"
 NARROW = 68
-"""Below this many columns the headline figures are no table."""
+"""Terminals with fewer columns get the headline figures as a list instead of a table."""
 
 EXAMPLES = """\b
 Examples:
@@ -50,66 +51,72 @@ Examples:
   drivebay review sm951-ahci-512 --set heatsink --set thermal.ambient_c=30
 
 \b
-An interrupted review keeps every test that has finished. The result is a
-folder: a manifest, the figures of each test as Parquet files, report.html."""
+An interrupted review keeps all finished tests. The result is a folder with a
+manifest, the figures of each test as Parquet files, and report.html."""
 
 app = options.Verb()
 
 
 @dataclass(frozen=True)
 class Options:
-    """The command line's values."""
+    """Values from the command line."""
 
     drive: str | None = argument(
         "DRIVE",
-        f"{options.CATALOG_NAME}, a file, or a block device.",
+        options.ANY_DRIVE,
         autocompletion=complete.drives,
     )
     suite: str | None = option(
         "NAME_OR_FILE",
-        "A suite's name (drivebay suites) or your own .toml file. "
+        "Name of a suite (see: drivebay suites) or your own .toml file. "
         f"[default: {complete.DEFAULT_SUITE}]",
         autocompletion=complete.suites,
     )
-    quick: bool = flag("--quick", "Run the same tests, shortened to seconds.")
+    quick: bool = flag("--quick", "Shorten all tests to seconds.")
     only: list[str] | None = option(
-        "TEST", "Run only this test; repeatable.", autocompletion=complete.tests
+        "TEST", "Run only this test. Repeatable.", autocompletion=complete.tests
     )
     skip: list[str] | None = option(
-        "TEST", "Skip this test; repeatable.", autocompletion=complete.tests
+        "TEST", "Skip this test. Repeatable.", autocompletion=complete.tests
     )
     list_tests: bool = flag(
-        "--list", "List the suite's tests and their durations; DRIVE is optional."
+        "--list", "List the tests of the suite and their durations. DRIVE is optional."
     )
     out: Path | None = option(
-        "DIR", "Result folder to make. [default: drivebay-results/DRIVE-SUITE-N]"
+        "DIR", "Result folder to create. [default: drivebay-results/DRIVE-SUITE-N]"
     )
     resume: Path | None = option("DIR", "Resume an interrupted review.")
-    seed: int | None = option(
-        "N", "The same seed gives a virtual drive the same result, bit for bit. [default: 1]"
-    )
-    everything: bool = flag("--all", f"Print all figures instead of the {ROWS_MAX} that say most.")
     as_json: options.Json = False
+    yes: options.Yes = False
+    everything: bool = flag(
+        "--all", f"Print all figures instead of the {ROWS_MAX} most important.", panel=RUN
+    )
+    no_intervals: options.NoIntervals = False
+    seed: int | None = option(
+        "N",
+        "Seed; the same seed gives a virtual drive the same result, bit for bit. [default: 1]",
+        panel=RUN,
+    )
+    jobs: int | None = option(
+        "N",
+        "Number of a virtual drive's tests to run in parallel; it does not change results. "
+        "[default: as many as processors and memory allow]",
+        panel=RUN,
+    )
     changes: options.Set = None
     policy: options.Policy = None
-    no_intervals: options.NoIntervals = False
     host: options.Host = None
     ailment: options.Ailment = None
     baseline: Path | None = option(
         "DIR",
-        "With --set: the unmodified drive's result to compare with. [default: the "
-        "newest of the same suite, seed and length beside the new folder]",
+        "Result of the unmodified drive to compare a modified one with. [default: the newest with "
+        "the same suite, seed and length in the same parent folder]",
         panel=options.VIRTUAL,
-    )
-    jobs: int | None = option(
-        "N",
-        "Tests of a virtual drive to run in parallel; it does not change results. [default: as "
-        "many as processors and memory allow]",
     )
     events: bool = flag(
         "--events",
-        "Keep what happens inside the drive: garbage collection, folding and erases, and how "
-        "busy dies and channels are, as Parquet files of each test.",
+        "Record events inside the drive as Parquet files: garbage collection, SLC cache migration "
+        "(folding), erases, and the load of dies and channels.",
         panel=options.VIRTUAL,
     )
     size: options.NewFileSize = None
@@ -117,29 +124,28 @@ class Options:
     overwrite_signature: options.OverwriteSignature = False
     purge: str | None = option(
         "auto|discard",
-        "Purge a block device by the strongest erase it offers (NVMe Format or "
-        "Sanitize, ATA secure erase), or only by discarding its blocks. [default: auto]",
+        "How to purge a block device: the strongest erase that it offers (auto: NVMe Format or "
+        "Sanitize, ATA secure erase), or only a discard of all blocks. [default: auto]",
         panel=options.REAL,
     )
     power: str | None = option(
         "SENSOR_OR_CSV",
-        "Power meter of the drive: a sensor's name in /sys/class/hwmon (ina226), or a "
-        "CSV file that a meter is writing, with the columns time and power_w.",
+        "Power meter of the drive: the name of a sensor in /sys/class/hwmon (ina226), or a CSV "
+        "file that a meter is writing, with the columns time and power_w.",
         panel=options.REAL,
     )
     modified: list[str] | None = option(
         "CHANGE",
-        "A change that you have made to the drive, such as heatsink: run the tests that "
-        "need it, and leave the others to --resume; repeatable.",
+        "Change that you made to the drive, for example heatsink: run only the tests that need it. "
+        "--resume runs the others later. Repeatable.",
         panel=options.REAL,
     )
     no_wait: options.NoWait = False
-    yes: options.Yes = False
 
     def factory(
         self, ctx: typer.Context, drive: str, *, typed_yes: bool = False
     ) -> Callable[[], Target]:
-        """What makes the target; raises UserError if it cannot be reviewed so."""
+        """Returns a function that makes the target; raises UserError for unfit options."""
         targets.check_options(ctx, drive)
         return targets.target_factory(
             drive,
@@ -158,10 +164,10 @@ class Options:
 @options.together(Options)
 def review(ctx: typer.Context, given: Options) -> None:
     """Run a suite of tests on a drive and write its report."""
-    words = targets.with_policy(given.policy, given.changes)
+    changes = targets.with_policy(given.policy, given.changes)
     if given.resume is None:
-        given = replace(given, changes=words)
-    else:  # it goes on with what was started, not with what a file has now
+        given = replace(given, changes=changes)
+    else:  # a resumed review keeps its options, whatever a file sets now
         plain: dict[str, Any] = {"suite": None, "quick": False, "host": None, "seed": None}
         given = replace(given, **{k: v for k, v in plain.items() if not options.typed(ctx, k)})
     if given.list_tests:
@@ -172,7 +178,7 @@ def review(ctx: typer.Context, given: Options) -> None:
         _summarize(folder, given)
     except KeyboardInterrupt:
         raise Interrupted(
-            "interrupted while the report was made; the result is whole",
+            "interrupted while making the report; the result is complete",
             f"drivebay report {shlex.quote(str(folder))}",
         ) from None
 
@@ -186,7 +192,7 @@ def _start(ctx: typer.Context, given: Options) -> Path:
     if given.drive is None:
         raise UserError(
             "review: DRIVE is missing",
-            "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
+            "give a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
         )
     suite = _selected(suites.load(given.suite or complete.DEFAULT_SUITE), given.only, given.skip)
     with targets.new_file(given.drive, given.size) as keep:
@@ -196,11 +202,11 @@ def _start(ctx: typer.Context, given: Options) -> Path:
 def _start_on(
     ctx: typer.Context, drive: str, suite: Suite, given: Options, began: Callable[[], object]
 ) -> Path:
-    """Reviews the drive, which is there; `began` is called once there is a result folder."""
+    """Reviews the existing drive; `began` is called once the result folder exists."""
     from drivebay import results
 
     factory = given.factory(ctx, drive)
-    if given.baseline is not None:  # a wrong one is refused before the work and not after it
+    if given.baseline is not None:  # a wrong baseline fails before the tests, not after them
         if not (given.changes or given.ailment) and given.host is None:
             raise UserError(
                 "--baseline has no meaning without --set, --policy, --ailment or --host",
@@ -238,33 +244,33 @@ def _resume(ctx: typer.Context, given: Options, folder: Path) -> Path:
     }
     if refusal := next((name for name, value in refused.items() if value), None):
         raise UserError(
-            f"{refusal} cannot be given with --resume, which goes on with what was started",
+            f"{refusal} cannot be given with --resume, which keeps the options of the review",
             f"leave it out: drivebay review --resume {shlex.quote(str(folder))}",
         )
-    made = results.read_manifest(folder)
-    drive = given.drive or _present_name(made.target)
-    left = tuple(entry.id for entry in made.steps if entry.state != "done")
-    if made.target["kind"] != "virtual":  # as it was started, unless something else is given now
-        power, purge = made.target.get("power"), made.target.get("purge")
+    manifest = results.read_manifest(folder)
+    drive = given.drive or _present_name(manifest.target)
+    left = tuple(entry.id for entry in manifest.steps if entry.state != "done")
+    if manifest.target["kind"] != "virtual":  # as before, unless given anew
+        power, purge = manifest.target.get("power"), manifest.target.get("purge")
         given = replace(given, power=given.power or power, purge=given.purge or purge)
-    given = replace(given, events=bool(made.target.get("events")))
+    given = replace(given, events=bool(manifest.target.get("events")))
     factory = given.factory(ctx, drive)
-    if changes(made.target) and given.drive is None:
-        profile = profiles.from_resolved(made.target["profile"])
+    if changes(manifest.target) and given.drive is None:
+        profile = profiles.from_resolved(manifest.target["profile"])
         factory = targets.virtual_factory(profile, events=given.events)
-    suite = made.suite
+    suite = manifest.suite
     if given.suite is not None:
         suite = suites.load(given.suite)
-        suite = suite.shortened() if made.quick else suite
-    if left and _confirm(factory, made.suite.selected(left), given, folder):
+        suite = suite.shortened() if manifest.quick else suite
+    if left and _confirm(factory, manifest.suite.selected(left), given, folder):
         factory = given.factory(ctx, drive, typed_yes=True)
     return _run(
         factory,
         suite,
         given,
         out=folder,
-        seed=made.seed if given.seed is None else given.seed,
-        quick=made.quick or given.quick,
+        seed=manifest.seed if given.seed is None else given.seed,
+        quick=manifest.quick or given.quick,
         drive=targets.lasting_name(drive),
         resume=True,
     )
@@ -290,27 +296,27 @@ def _run(
 
 
 def _present_name(target: dict[str, Any]) -> str:
-    """What names the drive of an interrupted review: Linux may have renamed a device since."""
+    """Name of an interrupted review's drive; Linux may have renamed the device since."""
     drive = str(target["drive"])
     if target["kind"] == "block":
         from drivebay.targets.safety import blockdev
 
-        found = blockdev.paths_of(str(target.get("serial")), model=str(target.get("model")))
-        if drive not in found and len(found) == 1:
-            return found[0]
+        paths = blockdev.paths_of(str(target.get("serial")), model=str(target.get("model")))
+        if drive not in paths and len(paths) == 1:
+            return paths[0]
     return drive
 
 
 def _selected(suite: Suite, only: Sequence[str] | None, skip: Sequence[str] | None) -> Suite:
-    """The suite with the tests that --only and --skip leave, in its order."""
+    """Suite with the tests that --only and --skip select, in its order."""
     known = [test.id for test in suite.tests]
     for given, ids in (("--only", only or ()), ("--skip", skip or ())):
         for name in ids:
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
+                matches = difflib.get_close_matches(name, known, n=1)
                 raise UserError(
                     f"{given}: suite {suite.name} has no test '{name}'; it has {', '.join(known)}",
-                    f"{given} {close[0] if close else known[0]}",
+                    f"{given} {matches[0] if matches else known[0]}",
                 )
     chosen = tuple(name for name in known if name in (only or known) and name not in (skip or ()))
     if not chosen:
@@ -321,8 +327,9 @@ def _selected(suite: Suite, only: Sequence[str] | None, skip: Sequence[str] | No
 def _confirm(
     factory: Callable[[], Target], suite: Suite, given: Options, folder: Path | None = None
 ) -> bool:
-    """Shows what will be done to a real drive, and asks if data goes or it will take long; whether
-    YES was typed. `folder` is the result that is gone on with."""
+    """Shows the plan for a real drive, and asks for consent if data is lost or it takes long.
+
+    Returns True if YES was typed. `folder` is the result of a resumed review."""
     from drivebay import review as engine
 
     with closing(factory()) as target:
@@ -339,25 +346,25 @@ def _confirm(
         plan.total_s,
         yes=given.yes,
         shorter="--quick for a short form",
-        declined="--quick is the short form; --only TEST runs one test",
+        declined="--quick runs a short form; --only TEST runs one test",
     )
     return typed
 
 
 def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:
-    """The tests that a real drive with these changes can run now."""
+    """Tests that a real drive with these changes can run now."""
     tests = suite.with_modified(modified)
     if not tests:
-        asked = sorted({word for test in suite.tests for word in test.what_if})
+        needed = sorted({change for test in suite.tests for change in test.what_if})
         state = f"a drive modified by {', '.join(modified)}" if modified else "an unmodified drive"
-        words = " ".join(f"--modified {word}" for word in asked) or "leave --modified out"
-        raise UserError(f"suite {suite.name} has no test left for {state}", words)
+        hint = " ".join(f"--modified {change}" for change in needed) or "leave --modified out"
+        raise UserError(f"suite {suite.name} has no test left for {state}", hint)
     return tests
 
 
 def _say_plan(target: Target, plan: Plan) -> None:
     targets.say_what_is_lost(target)
-    parts = [(step.test.id, step.estimate_s) for step in plan.steps] + [("together", plan.total_s)]
+    parts = [(step.test.id, step.estimate_s) for step in plan.steps] + [("total", plan.total_s)]
     say_unless_quiet(*(f"        {name:<24} about {units.duration(s)}" for name, s in parts))
 
 
@@ -365,7 +372,7 @@ def _say_plan(target: Target, plan: Plan) -> None:
 
 
 def _summarize(folder: Path, given: Options) -> None:
-    """Writes the reports and prints what came out."""
+    """Writes the reports and prints the figures."""
     from drivebay import analysis, results
     from drivebay.cli import report
     from drivebay.report.runs import entries
@@ -374,10 +381,10 @@ def _summarize(folder: Path, given: Options) -> None:
     intervals = not given.no_intervals
     page = report.write(folder, intervals=intervals)
     comparison = _compare_with_baseline(folder, given.baseline, intervals=intervals)
-    made = results.load(folder)
-    computed = analysis.review(made, intervals=intervals)
+    result = results.load(folder)
+    computed = analysis.review(result, intervals=intervals)
     figures = list(computed.headline)
-    found = analysis.conditions(made)
+    conditions = analysis.conditions(result)
     if given.as_json:
         print_json(
             {
@@ -385,77 +392,79 @@ def _summarize(folder: Path, given: Options) -> None:
                 "report": str(page),
                 **({"comparison": str(comparison)} if comparison else {}),
                 "headline": [asdict(figure) for figure in figures],
-                "warnings": [asdict(warning) for warning in found.warnings],
-                "interruptions": found.interruptions,
+                "warnings": [asdict(warning) for warning in conditions.warnings],
+                "interruptions": conditions.interruptions,
             }
         )
         return
-    shown = figures if given.everything else _telling(figures, ROWS_MAX)
-    _print_headline(shown)
-    if len(shown) < len(figures):
-        print(f"{len(figures) - len(shown)} more figures: see the report, or give --all\n")
-    if made.quick:
+    printed = figures if given.everything else _most_important(figures, ROWS_MAX)
+    _print_headline(printed)
+    if len(printed) < len(figures):
+        print(f"{len(figures) - len(printed)} more figures: see the report, or use --all\n")
+    if result.quick:
         print(f"{SHORTENED}\n")
     if verdict := sentences(entries([computed])[0], ()):
         print(*verdict, sep="\n", end="\n\n")
-    _print_conditions(found, tests=len(made.done))
+    _print_conditions(conditions, tests=len(result.done))
     show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
         show(f"compare {short(comparison)}")
-    if words := analysis.agreement(figures):
-        print(words)
+    if agreement := analysis.agreement(figures):
+        print(agreement)
 
 
 def _compare_with_baseline(folder: Path, given: Path | None, *, intervals: bool) -> Path | None:
-    """A modified drive's report beside the original's; None without a change or an original."""
+    """Reports a modified drive along with the original; None without a change or an original."""
     from drivebay import results
     from drivebay.analysis.modified import changes
     from drivebay.cli import report
 
-    made = results.read_manifest(folder)
-    if not changes(made.target):
+    manifest = results.read_manifest(folder)
+    if not changes(manifest.target):
         return None
-    baseline = given or next(_baselines(folder, made), None)
+    baseline = given or next(_baselines(folder, manifest), None)
     if baseline is None:
         say_unless_quiet(
-            "hint: to compare it with the unmodified drive, review that too: "
-            f"drivebay review {shlex.quote(str(made.target['drive']))}"
+            "hint: to compare with the unmodified drive, review that one too: "
+            f"drivebay review {shlex.quote(str(manifest.target['drive']))}"
         )
         return None
     return report.write(baseline, folder, out=folder / COMPARISON, intervals=intervals)
 
 
-def _baselines(folder: Path, made: Manifest) -> Iterator[Path]:
-    """Whole reviews of the unmodified drive in the same way, beside the folder; newest first."""
+def _baselines(folder: Path, manifest: Manifest) -> Iterator[Path]:
+    """Complete reviews of the unmodified drive with the same options, in the same parent folder,
+    newest first."""
     from drivebay import results
     from drivebay.analysis.modified import changes
 
-    def key(one: Manifest) -> tuple[Any, ...]:
-        return one.suite.name, one.seed, one.quick, one.target["drive"]
+    def key(entry: Manifest) -> tuple[Any, ...]:
+        return entry.suite.name, entry.seed, entry.quick, entry.target["drive"]
 
     manifests = folder.absolute().parent.glob("*/manifest.json")
     for path in sorted(manifests, key=lambda path: path.stat().st_mtime, reverse=True):
         with contextlib.suppress(DrivebayError, OSError):
             other = results.read_manifest(path.parent)
             is_whole = all(step.state == "done" for step in other.steps)
-            if key(other) == key(made) and is_whole and not changes(other.target):
+            if key(other) == key(manifest) and is_whole and not changes(other.target):
                 yield path.parent
 
 
-def _telling(figures: Sequence[Headline], most: int) -> list[Headline]:
-    """The figures that say most, in their order: the first of each test, then published ones."""
+def _most_important(figures: Sequence[Headline], most: int) -> list[Headline]:
+    """Most important figures, in their order: first of each test, then those with a published
+    value."""
     first: dict[str, Headline] = {}
     for figure in figures:
         first.setdefault(figure.test_id, figure)
-    ranked = [*first.values(), *(one for one in figures if one.published_text), *figures]
+    ranked = [*first.values(), *(figure for figure in figures if figure.published_text), *figures]
     chosen = list(dict.fromkeys(ranked))[:most]
     return [figure for figure in figures if figure in chosen]
 
 
 def _print_headline(figures: Sequence[Headline]) -> None:
-    """The headline figures, with published ones beside them where there are any.
+    """Prints the headline figures along with published ones.
 
-    After a virtual drive's figure stands its 90 % interval. Others have the spread, the standard
+    A virtual drive's figure has its 90 % interval; other figures have the spread, the standard
     deviation of the samples.
     """
     from rich.console import Console
@@ -472,8 +481,8 @@ def _print_headline(figures: Sequence[Headline]) -> None:
             value = f"{number(figure.value)} {figure.unit}".strip()
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
         if figure.interval is not None:
-            words, spread = interval_words(figure.interval, number), ""
-            value = ", ".join(filter(None, (value, words)))
+            interval, spread = interval_words(figure.interval, number), ""
+            value = ", ".join(filter(None, (value, interval)))
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None
         name = "" if figure.test_id == last else figure.test_id
@@ -507,18 +516,19 @@ def _error(figure: Headline) -> str:
     return figure.verdict or "" if figure.published_text else ""
 
 
-def _print_conditions(found: Conditions, *, tests: int) -> None:
-    """Reasons to distrust a real drive's figures, the worst of each kind, and tests that were
-    interrupted; the report has every warning."""
-    for warning, others in found.worst_of_each_kind():
-        where = "" if len(warning.test_ids) == tests else ", ".join(warning.test_ids)
-        less = f"less in {others} more test{'s' if others > 1 else ''}" if others else ""
-        where = "; ".join(filter(None, (where, less)))
-        show(f"warning {warning.sentence}" + (f" ({where})" if where else ""))
-    for test_id, count in found.interruptions.items():
+def _print_conditions(conditions: Conditions, *, tests: int) -> None:
+    """Prints interrupted tests, and the worst warning of each kind about a real drive's figures.
+
+    The report has all warnings."""
+    for warning, others in conditions.worst_of_each_kind():
+        ids = "" if len(warning.test_ids) == tests else ", ".join(warning.test_ids)
+        less = f"weaker in {others} more test{'s' if others > 1 else ''}" if others else ""
+        ids = "; ".join(filter(None, (ids, less)))
+        show(f"warning {warning.sentence}" + (f" ({ids})" if ids else ""))
+    for test_id, count in conditions.interruptions.items():
         times = "once" if count == 1 else f"{count} times"
-        show(f"note    {test_id} was interrupted {times} and run again from the start")
-    if found.warnings or found.interruptions:
+        show(f"note    {test_id} was interrupted {times} and restarted from the beginning")
+    if conditions.warnings or conditions.interruptions:
         print()
 
 
@@ -526,7 +536,7 @@ def _print_conditions(found: Conditions, *, tests: int) -> None:
 
 
 def _list(ctx: typer.Context, given: Options) -> None:
-    """Lists the tests that would be run; with a drive, how long they take on it."""
+    """Lists the selected tests, with their durations on the drive if one is given."""
     from drivebay.definitions import suites
 
     suite = suites.load(given.suite or complete.DEFAULT_SUITE)
@@ -560,13 +570,13 @@ def _list(ctx: typer.Context, given: Options) -> None:
         lasts += [units.duration(estimates[test.id])] if estimates else []
         lines.append((test.id, *lasts, test.title))
     output.table(("test", "duration", "quick", *here, "title"), lines)
-    print("duration: rests and loads on a real drive, at most, without fills and purges")
+    print("duration: longest time of rests and loads on a real drive, without fills and purges")
 
 
 def _estimates(
     ctx: typer.Context, given: Options, drive: str, chosen: tuple[Test, ...]
 ) -> dict[str, float]:
-    """Wall-clock seconds of each test on the drive; nothing is touched."""
+    """Estimated seconds of each test on the drive, which is not touched."""
     from drivebay import review as engine
 
     forms = tuple(test.shortened() if given.quick else test for test in chosen)

@@ -1,4 +1,4 @@
-"""`drivebay serve`: virtual drives for real hosts, in real time."""
+"""`drivebay serve`: serves virtual drives to real hosts, in real time."""
 
 from __future__ import annotations
 
@@ -20,35 +20,40 @@ from drivebay.cli.output import say
 from drivebay.cli.target import in_host, modified_profile, typed_yes, with_policy
 from drivebay.common import signals, units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, EnvironmentProblem, UserError
-from drivebay.serving.options import Option, check, options_of
+from drivebay.serving.options import DATA, HEADINGS, PACE, Option, check, options_of
 
 app = options.Verb()
 
 
 def _with_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with a parameter for each option of a server and its drives, which it gets as
-    keywords in `given`."""
+    """Adds a parameter to the command for each option of a server and its drives; the command gets
+    their values as keywords in `given`."""
     plain = inspect.signature(verb, eval_str=True)
-    parameters = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    made = [_parameter(one) for one in (*options_of(serving.Options), *options_of(serving.Drive))]
-    # Behind the drives and --config, before what only the command line has.
-    every = [*parameters[:2], *made, *parameters[2:]]
+    drives, *own = (each for each in plain.parameters.values() if each.kind is not each.VAR_KEYWORD)
+    shared = [*options_of(serving.Options), *options_of(serving.Drive)]
+    order = " ".join(HEADINGS.values()).split()
+    shared.sort(key=lambda setting: order.index(setting.field))
+    every = [drives, *map(_parameter, shared), *own]
     verb.__signature__ = plain.replace(parameters=every)  # type: ignore[attr-defined]
     return verb
 
 
-def _parameter(one: Option) -> inspect.Parameter:
-    kind: Any = one.kind
-    default, name = one.default, f"--{one.name}"
+def _parameter(setting: Option) -> inspect.Parameter:
+    kind: Any = setting.kind
+    default, name = setting.default, f"--{setting.name}"
     if kind is bool:
-        made = flag(name, one.help, panel=one.heading)
+        declared = flag(name, setting.help, panel=setting.heading)
     else:
         is_shown = default not in (None, ())
-        made = option(one.metavar, one.help, name, panel=one.heading, show_default=is_shown)
+        declared = option(
+            setting.metavar, setting.help, name, panel=setting.heading, show_default=is_shown
+        )
         kind = list[str] if kind is tuple else Literal[kind] if isinstance(kind, tuple) else kind
         kind, default = (kind, default) if is_shown else (kind | None, None)
     keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(one.field, keyword, default=default, annotation=Annotated[kind, made])
+    return inspect.Parameter(
+        setting.field, keyword, default=default, annotation=Annotated[kind, declared]
+    )
 
 
 @app.command(
@@ -68,59 +73,63 @@ Examples:
   kill -USR1 PID            prints the figures so far; Ctrl-C ends
 
 \b
-Several drives are NBD exports of their names (nbd+unix:///db?socket=...) and
-NVMe subsystems, each with a thread and a clock of its own.
+Each of several drives is an NBD export with its name
+(nbd+unix:///db?socket=...) and an NVMe subsystem. Each has its own thread and
+clock.
 
 \b
-The control socket takes a line, drives, status, now, events, power-cut,
-power-on, ambient CELSIUS, fault JSON, no-faults, resize [NSID] BYTES,
-snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER, with "drive
-NAME" before it where there are several, and answers with a line of JSON;
-follow, with one for each event:
+The control socket accepts one command per line: drives, status, now, events,
+follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, resize
+[NSID] BYTES, snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER.
+Prefix "drive NAME" selects one of several drives. The answer is one line of
+JSON (for follow one line per event):
   echo status | nc -UN /tmp/drive.control
-What is promised, and what the figures mean: docs/concepts/serving.md,
+Guarantees and meaning of the figures: docs/concepts/serving.md,
 docs/concepts/nvme-over-tcp.md."""
 )
 @_with_options
 def serve(
     drives: list[str] | None = argument(
         "[NAME=]DRIVE...",
-        f"{options.CATALOG_NAME}; several are served side by side, each under its NAME.",
+        f"{options.CATALOG_NAME}. Several drives are served in parallel, each under its NAME.",
         autocompletion=complete.drives,
-    ),
-    config: Path | None = option(
-        "FILE",
-        "Serve the drives of this file, TOML: a table [drive.NAME] for each, with profile and "
-        "other options of its own, data and state among them. Options given here hold where "
-        "the file has none.",
     ),
     foreign_data: bool = flag(
         "--foreign-data",
-        "Serve a --data file although it holds data that no served drive has written: hosts "
-        "will write to it. --from begins with a copy instead.",
+        "Serve a --data file even if it contains data that no served drive wrote. Hosts will write "
+        "to it; --from serves a copy instead.",
+        panel=DATA,
     ),
     capacity: str | None = option(
         "SIZE",
-        "Scale the drive down to the smallest with at least this capacity, 10G: as many dies, "
-        "smaller blocks. Filling it takes less time; its title says so.",
+        "Scale the drive down to at least this capacity (as close as possible), with the same "
+        "number of dies and smaller blocks. It is filled in less time; its title names the scale.",
+        panel=DATA,
     ),
     require_pace: float | None = option(
         "PERCENT",
-        "Exit with 1 if the host kept up by less: the model's latencies over those that the "
-        "answers had; warn if a client that never pauses may have seen less.",
+        "Exit with code 1 if the host kept up by less: the ratio of modelled to real latencies. "
+        "Warn if a client that never pauses may have seen less.",
+        panel=PACE,
     ),
     changes: options.Set = None,
     policy: options.Policy = None,
     host: options.Host = None,
     ailment: options.Ailment = None,
+    config: Path | None = option(
+        "FILE",
+        "TOML file with the drives to serve: a table [drive.NAME] per drive, with its profile and "
+        "its options, for example data and state. The command line sets options that the file "
+        "does not set.",
+    ),
     seed: options.Seed = 1,
     as_json: options.Json = False,
     **given: Any,
 ) -> None:
     """Serve virtual drives over NBD, NVMe/TCP, PCIe or as block devices of this machine.
 
-    A drive completes each command at the time that the model gives; its data is real. At the
-    end, or on SIGUSR1, the server prints how late its completions were.
+    A drive completes each command at the time that the model computes; its data is real. At the
+    end, and on SIGUSR1, the server prints the lateness of its completions.
     """
     from drivebay.serving.config import Config, read
     from drivebay.serving.notify import notify
@@ -128,8 +137,8 @@ def serve(
 
     file = Config({}, {}) if config is None else read(config)
     shared = serving.Options(**{**file.server, **_values(serving.Options, given)})
-    # Of each drive, where the file does not say otherwise.
-    common = {
+    # Options of each drive, unless the file sets them.
+    defaults = {
         **_values(serving.Drive, given),
         "foreign_data": foreign_data,
         "capacity": capacity,
@@ -139,26 +148,27 @@ def serve(
     }
     named = {**_named(drives or ()), **file.drives}
     if not named:
-        raise UserError("serve: no drive to be served", "drivebay drives lists them")
-    wanted = [
-        {**common, "name": name, "seed": seed + number, **own}
+        raise UserError("serve: DRIVE is missing", "see: drivebay drives")
+    requests = [
+        {**defaults, "name": name, "seed": seed + number, **own}
         for number, (name, own) in enumerate(named.items())
     ]
-    foreign = [one.pop("foreign_data") for one in wanted]
-    made = [_drive(one) for one in wanted]
-    check(made, shared)
-    _check_pace(require_pace, made)
+    foreign_allowed = [request.pop("foreign_data") for request in requests]
+    served_drives = [_drive(request) for request in requests]
+    check(served_drives, shared)
+    _check_pace(require_pace, served_drives)
     with contextlib.ExitStack() as inside:
         written = []
-        for drive, may_be_foreign in zip(made, foreign, strict=True):
+        for drive, may_be_foreign in zip(served_drives, foreign_allowed, strict=True):
             _refuse_files(drive)
             if drive.data is not None and not drive.read_only:
-                written.append(inside.enter_context(ServedFile(drive.data)))
-                if written[-1].foreign and not may_be_foreign:
-                    _ask_for_foreign(drive.data, written[-1].foreign)
-            _tell(drive)
+                data = inside.enter_context(ServedFile(drive.data))
+                written.append(data)
+                if data.foreign and not may_be_foreign:
+                    _ask_for_foreign(drive.data, data.foreign)
+            _print_drive(drive)
         inside.enter_context(signals.heard(_interrupt))
-        server = serving.Server(made, shared)
+        server = serving.Server(served_drives, shared)
 
         def stop() -> None:
             notify("STOPPING=1")
@@ -166,10 +176,10 @@ def serve(
 
         for data in written:
             data.begin()
-        inside.enter_context(signals.heard(stop))  # before anybody is told that it serves
+        inside.enter_context(signals.heard(stop))  # before clients learn that it serves
         inside.enter_context(_shown_on_usr1(server))
-        is_locked = all(one.dhchap_secret is not None for one in made)
-        _tell_addresses(server, shared.control, is_locked=is_locked)
+        is_locked = all(drive.dhchap_secret is not None for drive in served_drives)
+        _print_addresses(server, shared.control, is_locked=is_locked)
         notify("READY=1")
         reports = server.run()
         for data in written:
@@ -185,31 +195,31 @@ def serve(
 
 
 def _values(table: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a table that the command line has values for."""
-    found = {}
-    for one in options_of(table):
-        value = given[one.field]
-        if one.kind is tuple and value is not None:
-            value = one.read(value)
+    """Fields of a table that have a value on the command line."""
+    values = {}
+    for setting in options_of(table):
+        value = given[setting.field]
+        if setting.kind is tuple and value is not None:
+            value = setting.read(value)
         if value is not None:
-            found[one.field] = value
-    return found
+            values[setting.field] = value
+    return values
 
 
 def _check_pace(required: float | None, drives: Sequence[serving.Drive]) -> None:
-    """Raises if --require-pace has no meaning."""
+    """Raises UserError if --require-pace does not fit."""
     if required is None:
         return
     if not 0 < required <= 100:
-        raise UserError(f"--require-pace {required:g} is no percentage", "from 1 to 100")
-    if any(one.pace == "none" for one in drives):
+        raise UserError(f"--require-pace {required:g} is not a percentage", "from 1 to 100")
+    if any(drive.pace == "none" for drive in drives):
         raise UserError(
-            "--require-pace has no meaning with --pace none, which keeps no pace",
+            "--require-pace has no meaning with --pace none, which has no timing",
             "leave one of them out",
         )
 
 
-def _tell_addresses(server: serving.Server, control: str | None, *, is_locked: bool) -> None:
+def _print_addresses(server: serving.Server, control: str | None, *, is_locked: bool) -> None:
     for address in server.addresses:
         is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
         say(address if is_named else f"nbd     {address}")
@@ -225,85 +235,87 @@ def _tell_addresses(server: serving.Server, control: str | None, *, is_locked: b
 
 
 def _warn_of_strangers(drives: Sequence[str], metrics: Sequence[str]) -> None:
-    """A line on what other machines can do, if they reach any of the addresses."""
-    found = []
+    """Warns about access from other machines, if they can reach any of the addresses."""
+    risks = []
     if open_drives := serving.beyond_loopback(drives):
-        found.append(
-            f"whoever reaches {', '.join(open_drives)} reads and writes the drives: no password "
-            "and no certificate is asked for"
+        risks.append(
+            f"everybody who reaches {', '.join(open_drives)} can read and write the drives without "
+            "a password or certificate"
         )
     if open_metrics := serving.beyond_loopback(metrics):
-        found.append(f"whoever reaches {open_metrics[0]} reads the figures")
-    if found:
-        say(f"warning: {'; '.join(found)}; 127.0.0.1 in its place is for this machine alone")
+        risks.append(f"everybody who reaches {open_metrics[0]} can read the figures")
+    if risks:
+        say(f"warning: {'; '.join(risks)}; use 127.0.0.1 for this machine only")
 
 
 def _interrupt() -> NoReturn:
-    """Until it serves every signal is as Ctrl-C: what is half made goes."""
+    """Handles a signal like Ctrl-C before the server runs, so that partial files are removed."""
     raise KeyboardInterrupt
 
 
 def _named(drives: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """The drives of the command line by their names."""
-    found: dict[str, Mapping[str, Any]] = {}
+    """Drives of the command line by name."""
+    named: dict[str, Mapping[str, Any]] = {}
     for text in drives:
         name, given, profile = text.rpartition("=")
         if not given:
-            # A second one of a profile has a number.
+            # Further drives of a profile get a number.
             first = Path(profile).stem
-            others = sum(one in found for one in (first, *(f"{first}-{n}" for n in range(2, 99))))
+            others = sum(
+                candidate in named for candidate in (first, *(f"{first}-{n}" for n in range(2, 99)))
+            )
             name = f"{first}-{others + 1}" if others else first
-        if name in found:
-            raise UserError(f"two drives are called {name}", "name them: NAME=DRIVE")
-        found[name] = {"profile": profile}
-    return found
+        if name in named:
+            raise UserError(f"two drives have the name {name}", "give them names: NAME=DRIVE")
+        named[name] = {"profile": profile}
+    return named
 
 
 def _drive(given: Mapping[str, Any]) -> serving.Drive:
-    """The drive that options ask for."""
+    """Drive that the options describe."""
     from drivebay.definitions.scaling import with_capacity
 
-    own = dict(given)
-    changes = in_host(own.pop("host"), own.pop("set"), own.pop("ailment"))
-    profile = modified_profile(own.pop("profile"), changes)
-    if (capacity := own.pop("capacity")) is not None:
+    settings = dict(given)
+    changes = in_host(settings.pop("host"), settings.pop("set"), settings.pop("ailment"))
+    profile = modified_profile(settings.pop("profile"), changes)
+    if (capacity := settings.pop("capacity")) is not None:
         profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
-    return serving.Drive(profile=profile, **own)
+    return serving.Drive(profile=profile, **settings)
 
 
-def _tell(drive: serving.Drive) -> None:
-    """Says what a drive is, and where its data is."""
+def _print_drive(drive: serving.Drive) -> None:
+    """Prints a drive, and where its data is."""
     profile = drive.profile
     say(f"drive   {drive.name}: {profile.title}, {units.si_bytes(profile.capacity_bytes)}")
-    say(f"host    {profile.raw['host']['title']}, whose costs its times include")
+    say(f"host    {profile.raw['host']['title']}; its costs are part of the times")
     where = str(drive.data or "in memory; lost at the end")
     if drive.image is not None and drive.has_data:
-        where += f" stays as it is: --from {drive.image} is for new data"
+        where += f" is kept: --from {drive.image} is only for new data"
     elif drive.image is not None:
-        where += f", begins as {drive.image}"
+        where += f", a copy of {drive.image}"
     say(f"data    {where}")
     if drive.has_state and drive.precondition != "new":
         say(
-            f"state   {drive.state} stays as it is: --precondition {drive.precondition} is for a "
-            "new one"
+            f"state   {drive.state} is kept: --precondition {drive.precondition} is only for a "
+            "new state"
         )
 
 
 def _refuse_files(drive: serving.Drive) -> None:
-    """Raises if other programs use the drive's files."""
+    """Raises UserError if other programs use the drive's files."""
     for name, path in (("--data", drive.data), ("--from", drive.image)):
         if path is not None:
             _refuse_used(name, path)
 
 
 def _require(lateness: Mapping[str, Any], required: float) -> None:
-    """Raises unless the host kept up; what nobody knows it did not. Warns where a client may have
-    seen less: its own wake-ups are not the server's to measure, nor are its pauses."""
-    hint = "a quieter machine, --pace spin, or a slower drive: --time-scale auto"
+    """Raises DrivebayError unless the host is known to have kept up. Warns if a client may have
+    seen less: the server cannot measure the client's wake-ups and pauses."""
+    hint = "use a less busy machine, --pace spin, or a slower drive: --time-scale auto"
     kept_up_percent, least = lateness["kept_up_percent"], lateness["kept_up_least_percent"]
     if kept_up_percent is None:
         raise DrivebayError(
-            f"no command completed: nothing shows that the host kept up by {required:g} %",
+            f"no command completed, so it is unknown whether the host kept up by {required:g} %",
             "connect a client before the end",
             EXIT_CHECK_FAILED,
         )
@@ -315,31 +327,33 @@ def _require(lateness: Mapping[str, Any], required: float) -> None:
         )
     if least < required:
         say(
-            f"warning: the host kept up by {kept_up_percent:.1f} %, but a client that asks again "
-            f"at once saw {least:.1f} % of the drive's rate, less than {required:g} %: {hint}"
+            f"warning: the host kept up by {kept_up_percent:.1f} %, but a client that never pauses "
+            f"saw only {least:.1f} % of the drive's rate, less than {required:g} %: {hint}"
         )
 
 
 def _ask_for_foreign(path: Path, why: str) -> None:
-    """Raises unless YES is typed: hosts would write to a file that holds somebody's data."""
-    if not typed_yes(True, f"what {path} holds, as hosts will", yes=False, option="--foreign-data"):
+    """Raises UserError unless YES is typed: hosts would write to a file with foreign data."""
+    if not typed_yes(
+        True, f"the data in {path}, as hosts will", yes=False, option="--foreign-data"
+    ):
         raise UserError(
             f"--data: {path} {why}, and hosts would write to it",
-            "serve a copy: --from FILE; or this file: --foreign-data (also if it is a copy of "
-            "served data); or it unchanged: --read-only",
+            "serve a copy (--from FILE), or allow writes (--foreign-data, also for a copy of "
+            "served data), or protect it (--read-only)",
         )
 
 
 def _refuse_used(option: str, path: Path) -> None:
-    """Raises if another program writes to the file or device, or the kernel uses it, or this cannot
-    be known; that it is served already, or a device is mounted, the core refuses."""
+    """Raises if another program writes to the file or device, or the kernel uses it, or neither can
+    be determined. The core reports that it is already served (by its lock) or mounted."""
     from drivebay.targets.safety import in_use, protections
 
     def refuse(reasons: Sequence[str]) -> None:
         if reasons:
             raise UserError(
                 f"{option}: {path} cannot be served: it {'; it '.join(reasons)}",
-                "stop what uses it, or name a new file",
+                "stop the program that uses it, or use a new file",
             )
 
     try:
@@ -361,7 +375,7 @@ def _refuse_used(option: str, path: Path) -> None:
 
 @contextlib.contextmanager
 def _shown_on_usr1(server: serving.Server) -> Iterator[None]:
-    """Inside, SIGUSR1 prints the figures so far to stderr."""
+    """Context in which SIGUSR1 prints the figures so far to stderr."""
 
     def tell(_number: int, _frame: FrameType | None) -> None:
         for report in server.status():

@@ -1,4 +1,4 @@
-"""Figures of served drives as a table, for `serve` at its end and `ctl` at any time."""
+"""Table of the figures of served drives, for `serve` and `ctl`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from drivebay.common import units
 
 
 def print_figures(reports: Sequence[Mapping[str, Any]]) -> None:
-    """The figures of `status`, a column for each drive."""
+    """Prints the figures of `status`, with one column per drive."""
     columns = [dict(_rows(report)) for report in reports]
-    # A drive that has answered nothing has no lateness.
+    # A drive without any completion has no lateness.
     figures = max(columns, key=len, default={})
-    rows = [(figure, *(one.get(figure, "") for one in columns)) for figure in figures]
+    rows = [(figure, *(column.get(figure, "") for column in columns)) for figure in figures]
     names = [report["drive"] for report in reports] if len(reports) > 1 else ["value"]
     table(("figure", *names), rows, right=tuple(range(1, len(names) + 1)))
 
@@ -26,11 +26,11 @@ def _rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("capacity", units.si_bytes(report["capacity_bytes"])),
         *(
             (
-                f"namespace {one['nsid']}" + ", read-only" * one["is_read_only"],
-                f"{units.si_bytes(one['bytes'])} from {units.si_bytes(one['start_bytes'])} on",
+                f"namespace {space['nsid']}" + ", read-only" * space["is_read_only"],
+                f"{units.si_bytes(space['bytes'])} from {units.si_bytes(space['start_bytes'])}",
             )
-            for one in report["namespaces"]
-            if one["bytes"] < report["capacity_bytes"]
+            for space in report["namespaces"]
+            if space["bytes"] < report["capacity_bytes"]
         ),
         ("served for", f"{report['elapsed_s']:.1f} s"),
         ("drive's clock", f"{report['drive_s']:.1f} s, {report['time_scale']:g} times the host's"),
@@ -38,7 +38,7 @@ def _rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("refused connections", f"{report['refused']:,}"),
         ("in flight", f"{report['outstanding']:,}"),
         ("memory of all drives", units.si_bytes(report["memory_bytes"])),
-        ("of it buffers", units.si_bytes(report["buffer_bytes"])),
+        ("buffers (part of it)", units.si_bytes(report["buffer_bytes"])),
         ("waits for memory", f"{report['memory_waits']:,}"),
         ("read", units.si_bytes(report["bytes_read"])),
         ("written", units.si_bytes(report["bytes_written"])),

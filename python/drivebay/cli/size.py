@@ -1,4 +1,4 @@
-"""`drivebay size`: what a drive gives a model's KV cache or checkpoints, and how long it lasts."""
+"""`drivebay size`: measures a drive under a model's KV cache or checkpoints."""
 
 from __future__ import annotations
 
@@ -24,40 +24,48 @@ app = options.Verb()
 @app.command(
     epilog="""\b
 Examples:
-  drivebay size pm9a3-960 kv_trace.csv                 of kv_cache_benchmark
+  drivebay size pm9a3-960 kv_trace.csv                 by kv_cache_benchmark
   drivebay size pm9a3-960 conversation_trace.jsonl --model llama3.1-70b
   drivebay size 980-pro-1tb checkpoint:105GB/600s --layout files
 
 \b
-Formats, layouts, and how close it comes: docs/concepts/models.md.""",
+Formats, layouts and accuracy: docs/concepts/models.md.""",
 )
 def size(
-    drive: str = argument("DRIVE", "A name of the catalog, or a profile (.toml)."),
+    drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
     trace: str = argument(
-        "TRACE", "An --io-trace-log (.csv), Mooncake's .jsonl, or checkpoint:SIZE/SECONDS."
+        "TRACE",
+        "Trace: kv_cache_benchmark's --io-trace-log (.csv), Mooncake's .jsonl, or "
+        "checkpoint:SIZE/SECONDS.",
     ),
     layout: Literal["slots", "log", "files"] = option(
-        None, "Where objects lie: slots of one size, a log, or a file each.", default="slots"
+        None,
+        "Placement of objects: in slots of one size, in a log, or a file each.",
+        default="slots",
     ),
     model: str = option(
-        "NAME", "Of a .jsonl: the model whose tokens they are.", default="llama3.1-8b"
+        "NAME", "For a .jsonl trace: model, for the size of its tokens.", default="llama3.1-8b"
     ),
-    tier: str = option("NAME", "Of a .csv: the tier that is the drive.", default="Tier-2"),
+    tier: str = option("NAME", "For a .csv trace: tier that is the drive.", default="Tier-2"),
     speed: float = option(
         "X",
-        "Users, as a multiple of the trace's: its times pass so much faster.",
+        "Number of users relative to the trace; the trace is replayed faster by this factor.",
         min=1e-3,
         max=1e6,
         default=1.0,
     ),
-    share: float = option(
-        "S", "Share of the capacity that objects take.", min=0.01, max=1, default=0.9
-    ),
+    share: float = option("S", "Share of the capacity for objects.", min=0.01, max=1, default=0.9),
     passes: int = option(
-        "N", "How often the trace comes; the last time is measured.", min=1, max=1000, default=2
+        "N",
+        "Number of passes over the trace; only the last is measured.",
+        min=1,
+        max=1000,
+        default=2,
     ),
     scale: float = option(
-        "S", "Scale the drive (not the objects) for speed; years stay its own.", default=1.0
+        "S",
+        "Scale the drive (not the objects) down, to simulate faster; years are of the whole drive.",
+        default=1.0,
     ),
     seed: int = option("N", "Seed of the drive.", default=1),
     changes: options.Set = None,
@@ -66,19 +74,19 @@ def size(
     """Size a drive for a model's KV cache or checkpoints: rate, latency, watts, years.
 
     Objects are placed on a filled virtual drive, and every access of the trace is
-    issued at its time.
+    issued at its recorded time.
     """
     from drivebay import library
     from drivebay.cli.progress import status
     from drivebay.library import objects
 
     chosen = library.drive(drive).with_(*(changes or ()))
-    asked = _objects(trace, model, tier, chosen.capacity_bytes * scale * share)
+    accesses = _objects(trace, model, tier, chosen.capacity_bytes * scale * share)
     with status() as show:
-        show(f"{len(asked):,} accesses of objects")
-        found = objects.size(
+        show(f"{len(accesses):,} object accesses")
+        sized = objects.size(
             chosen,
-            asked,
+            accesses,
             layout=layout,
             share=share,
             speed=speed,
@@ -87,12 +95,12 @@ def size(
             seed=seed,
         )
     if as_json:
-        print_json({name: _finite(value) for name, value in asdict(found).items()})
+        print_json({name: _finite(value) for name, value in asdict(sized).items()})
     else:
-        table(("figure", "value"), _rows(found), right=(1,))
+        table(("figure", "value"), _rows(sized), right=(1,))
 
 
-def _objects(trace: str, model: str, tier: str, room_bytes: float) -> Objects:
+def _objects(trace: str, model: str, tier: str, space_bytes: float) -> Objects:
     from drivebay.library import objects
 
     if not trace.startswith(CHECKPOINT):
@@ -106,36 +114,36 @@ def _objects(trace: str, model: str, tier: str, room_bytes: float) -> Objects:
         if not (0 < every_s < 1e7 and 0 < size_bytes < 1e15):
             raise ValueError
     except ValueError:
-        raise UserError(f"'{trace}' is no checkpoint", "checkpoint:105GB/600s") from None
-    if 2 * size_bytes > room_bytes:
+        raise UserError(f"'{trace}' is not a checkpoint", "checkpoint:105GB/600s") from None
+    if 2 * size_bytes > space_bytes:
         raise UserError(
-            f"two checkpoints of {amount} do not fit {room_bytes / 1e9:,.1f} GB, what objects take",
-            "take a larger drive, or --share 1",
+            f"two checkpoints of {amount} do not fit the {space_bytes / 1e9:,.1f} GB for objects",
+            "use a larger drive or --share 1",
         )
     return objects.checkpoints(size_bytes=size_bytes, every_s=every_s)
 
 
 def _finite(value: object) -> object:
     if isinstance(value, tuple):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _rows(found: Sized) -> list[tuple[str, str]]:
+def _rows(sized: Sized) -> list[tuple[str, str]]:
     def percentiles(us: tuple[float, float, float]) -> str:
-        return " / ".join(known(one / 1e3, " ms") for one in us)
+        return " / ".join(known(value / 1e3, " ms") for value in us)
 
     return [
-        ("read", known(found.read_mb_per_s, " MB/s")),
-        ("written", known(found.write_mb_per_s, " MB/s")),
-        ("reads, 50 / 99 / 99.9 %", percentiles(found.read_us)),
-        ("writes, 50 / 99 / 99.9 %", percentiles(found.write_us)),
-        ("behind the trace at its end", known(found.behind_s, " s")),
-        ("write amplification", known(found.waf)),
-        ("mean power", known(found.power_w, " W")),
-        ("written a day at this pace", known(found.written_tb_per_day, " TB")),
-        ("years until the maker's rating", known(found.years_rated)),
-        ("years until blocks have their cycles", known(found.years_flash)),
-        ("reads of what was evicted", f"{found.misses:,}"),
-        ("objects evicted", f"{found.evictions:,}"),
+        ("read", known(sized.read_mb_per_s, " MB/s")),
+        ("written", known(sized.write_mb_per_s, " MB/s")),
+        ("reads, 50 / 99 / 99.9 %", percentiles(sized.read_us)),
+        ("writes, 50 / 99 / 99.9 %", percentiles(sized.write_us)),
+        ("delay at the end of the trace", known(sized.behind_s, " s")),
+        ("write amplification", known(sized.waf)),
+        ("mean power", known(sized.power_w, " W")),
+        ("written per day at this pace", known(sized.written_tb_per_day, " TB")),
+        ("years until the maker's rating", known(sized.years_rated)),
+        ("years until blocks reach their cycles", known(sized.years_flash)),
+        ("reads of evicted objects", f"{sized.misses:,}"),
+        ("objects evicted", f"{sized.evictions:,}"),
     ]

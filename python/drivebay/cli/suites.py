@@ -1,4 +1,4 @@
-"""`drivebay suites`: the suites of tests that come with drivebay."""
+"""`drivebay suites`: lists the suites of tests that come with drivebay."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Examples:
 def suites(as_json: options.Json = False) -> None:
     """List the suites of tests.
 
-    `review --suite NAME` takes one of them, or a file of your own.
+    `review --suite` takes one of these names, or a file of your own.
     """
     from drivebay.definitions import suites as catalog
 
-    found = [catalog.load(name) for name in catalog.names()]
+    known = [catalog.load(name) for name in catalog.names()]
     if as_json:
         rows = [
             {
-                "name": one.name,
-                "title": one.title,
-                "description": one.description,
-                "tests": [test.id for test in one.tests],
+                "name": suite.name,
+                "title": suite.title,
+                "description": suite.description,
+                "tests": [test.id for test in suite.tests],
             }
-            for one in found
+            for suite in known
         ]
         print_json({"suites": rows})
         return
-    shown = [(one.name, str(len(one.tests)), one.title) for one in found]
-    table(("suite", "tests", "title"), shown, right=(1,))
+    lines = [(suite.name, str(len(suite.tests)), suite.title) for suite in known]
+    table(("suite", "tests", "title"), lines, right=(1,))

@@ -1,4 +1,4 @@
-"""`drivebay sweep`: a suite over many drives, parameters and seeds, and the effects."""
+"""`drivebay sweep`: runs a suite over drives, parameters and seeds, and shows effects."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from drivebay.lab.sweep.store import Store
 
 POINTS_SHOWN = 24
-"""Of more points the means are left to the page and to --json."""
+"""Most points whose means are printed; the page and --json have all."""
 SHOWN_PERCENT = 1.0
-"""Interactions below this share of the variation are left to the page."""
+"""Smallest share of the variation of a printed interaction; the page has all."""
 
 app = options.Verb()
 
@@ -36,33 +36,33 @@ Examples:
   drivebay sweep fleet.toml --scheduler tls://10.0.0.1:8786     real drives
 
 \b
-The result is a folder (or what the URL names): manifest.json, Parquet
-files of the runs in parts/, and report.html with main effects and
+The result is a folder (or the place that the URL names): manifest.json,
+Parquet files of the runs in parts/, and report.html with main effects and
 interactions.
-Finished runs are always kept; exit code 1: some runs failed.
-With --scheduler, whoever controls the scheduler or a worker can run programs
-as you, and you as its workers. Without it only you reach the workers.
-How to write SPEC, how to set up TLS, and how far it scales:
-docs/concepts/sweeps.md.""",
+Finished runs are always kept. Exit code 1: some runs failed.
+With --scheduler, everybody who controls the scheduler or a worker can run
+programs as you, and you as the workers' users. Without it only you reach the
+workers.
+SPEC, TLS and limits of scale: docs/concepts/sweeps.md.""",
 )
 def sweep(
     ctx: typer.Context,
-    spec: Path = argument("SPEC.toml", "The sweep's parameters."),
+    spec: Path = argument("SPEC.toml", "Description of the sweep."),
     scheduler: str | None = option(
-        "ADDRESS", "Run on a Dask cluster. [default: processes on this machine]"
+        "ADDRESS", "Run on the Dask cluster of this scheduler. [default: processes on this machine]"
     ),
     out: str | None = option(
         "DIR_OR_URL",
-        "Folder of the results, or anything that fsspec opens. [default: drivebay-sweeps/NAME]",
+        "Folder for the results, or a URL that fsspec can open. [default: drivebay-sweeps/NAME]",
     ),
     policy: list[Path] | None = option(
         "FILE",
-        "Load this policy plug-in, which SPEC names: policy = NAME; repeatable. RUNS ITS CODE "
-        "with your rights. A cluster's workers find it by DRIVEBAY_POLICIES.",
+        "Load this policy plug-in, which SPEC names (policy = NAME). RUNS ITS CODE with your "
+        "rights. Workers of a cluster find it through DRIVEBAY_POLICIES. Repeatable.",
     ),
     trust_network: options.TrustNetwork = False,
     jobs: options.Jobs = None,
-    retries: int = option("N", "Times to repeat a run that is lost.", min=0, max=20, default=2),
+    retries: int = option("N", "Number of times to repeat a lost run.", min=0, max=20, default=2),
     resume: bool = flag("--resume", "Resume an interrupted sweep."),
     as_json: options.Json = False,
 ) -> None:
@@ -78,7 +78,7 @@ def sweep(
     if scheduler is not None and jobs is not None:
         raise UserError(
             "--jobs has no meaning with --scheduler: the cluster has its own workers",
-            "leave it out, or give it to the workers: drivebay worker ADDRESS --jobs N",
+            "leave it out, or use it on the workers: drivebay worker ADDRESS --jobs N",
         )
     for path in policy or ():
         policies.offer(path)
@@ -108,7 +108,7 @@ def sweep(
 
 
 def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) -> None:
-    """The page beside the parts, and the effects on stdout."""
+    """Writes the page, and prints the effects to stdout."""
     from drivebay.lab.sweep import summary
     from drivebay.lab.sweep.store import REPORT
     from drivebay.report import sweep_page
@@ -119,8 +119,10 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
     for sentence in summary.no_effect(study):
         say(f"note: {sentence}")
     if as_json:
-        effects = {test: [asdict(one) for one in study.figures(test)] for test in study.tests}
-        points = {test: [asdict(one) for one in study.points.figures(test)] for test in study.tests}
+        effects = {test: [asdict(figure) for figure in study.figures(test)] for test in study.tests}
+        points = {
+            test: [asdict(figure) for figure in study.points.figures(test)] for test in study.tests
+        }
         print_json(
             {
                 "result": store.url,
@@ -135,28 +137,30 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
         )
         return
     for test in study.tests:
-        for one in study.figures(test):
-            if one.main:
-                _print_figure(test, one)
-        for several in study.points.figures(test):
-            _print_points(test, several)
+        for effects_of in study.figures(test):
+            if effects_of.main:
+                _print_figure(test, effects_of)
+        for points_of in study.points.figures(test):
+            _print_points(test, points_of)
     print(f"result  {store.url}\nreport  {store.url}/{REPORT}")
 
 
-def _print_figure(test: str, one: FigureEffects) -> None:
-    """A figure's range, and what moved it."""
-    span = f"{number(one.lowest)} to {number(one.highest)}"
-    print(f"{test}: {one.label}, mean {number(one.mean)} {one.unit}, {span}, n {one.n:,}")
-    if one.effects and one.varies:
+def _print_figure(test: str, figure: FigureEffects) -> None:
+    """Prints a figure's range and the effects on it."""
+    span = f"{number(figure.lowest)} to {number(figure.highest)}"
+    print(
+        f"{test}: {figure.label}, mean {number(figure.mean)} {figure.unit}, {span}, n {figure.n:,}"
+    )
+    if figure.effects and figure.varies:
         heads = ("parameter", "share", "chance", "lowest mean", "highest mean", "slope")
-        table(heads, [_effect_row(effect) for effect in one.effects], right=(1, 2))
+        table(heads, [_effect_row(effect) for effect in figure.effects], right=(1, 2))
         pairs = [
             (
                 f"{pair.first} with {pair.second}",
                 f"{pair.share_percent:.1f} %",
                 f"{pair.chance_percent:.1f} %",
             )
-            for pair in one.interactions
+            for pair in figure.interactions
             if pair.share_percent >= SHOWN_PERCENT and pair.beyond_chance
         ]
         if pairs:
@@ -164,31 +168,31 @@ def _print_figure(test: str, one: FigureEffects) -> None:
     print()
 
 
-def _print_points(test: str, one: FigurePoints) -> None:
-    """Means point by point, with the intervals that the seeds allow."""
-    if len(one.points) > POINTS_SHOWN:
+def _print_points(test: str, figure: FigurePoints) -> None:
+    """Prints the mean at each point with its interval over the seeds."""
+    if len(figure.points) > POINTS_SHOWN:
         return
-    confidence = f"{100 * one.points[0].estimate.confidence:g} %"
-    print(f"{test}: {one.label}, {one.unit}, mean and its {confidence} interval")
-    heads = ("point", "seeds", "mean", "±", "less the first", "±")
-    table(heads, [_point_row(point) for point in one.points], right=(1, 2, 3, 4, 5))
+    confidence = f"{100 * figure.points[0].estimate.confidence:g} %"
+    print(f"{test}: {figure.label}, {figure.unit}, mean with {confidence} interval")
+    heads = ("point", "seeds", "mean", "±", "minus the first", "±")
+    table(heads, [_point_row(point) for point in figure.points], right=(1, 2, 3, 4, 5))
     print()
 
 
 def _point_row(point: PointEstimate) -> tuple[str, ...]:
-    found, less = point.estimate, point.difference
-    words = ", ".join(f"{name} {value}" for name, value in point.values.items()) or "all"
-    paired = ("", "") if less is None else (number(less.mean), _half(less))
-    return words, str(found.n), number(found.mean), _half(found), *paired
+    estimate, difference = point.estimate, point.difference
+    name = ", ".join(f"{key} {value}" for key, value in point.values.items()) or "all"
+    paired = ("", "") if difference is None else (number(difference.mean), _half(difference))
+    return name, str(estimate.n), number(estimate.mean), _half(estimate), *paired
 
 
-def _half(found: Estimate) -> str:
-    return number(found.half_width) if found.n > 1 else "-"
+def _half(estimate: Estimate) -> str:
+    return number(estimate.half_width) if estimate.n > 1 else "-"
 
 
 def _effect_row(effect: Effect) -> tuple[str, ...]:
-    levels = sorted((one for one in effect.levels if one.n), key=lambda one: one.mean)
-    low, high = (f"{number(one.mean)} at {one.label}" for one in (levels[0], levels[-1]))
+    levels = sorted((level for level in effect.levels if level.n), key=lambda level: level.mean)
+    low, high = (f"{number(level.mean)} at {level.label}" for level in (levels[0], levels[-1]))
     slope = "" if effect.slope is None else f"{effect.slope:+.2f}"
     share, chance = f"{effect.share_percent:.1f} %", f"{effect.chance_percent:.1f} %"
     return effect.factor, share, chance, low, high, slope

@@ -1,4 +1,4 @@
-"""What the argument DRIVE means: a drive of the catalog, a profile, a file or a block device."""
+"""Meaning of the argument DRIVE: a catalog drive, a profile, a file or a block device."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ ASK_ABOVE_S = 600
 
 @functools.cache
 def warn_of_path() -> None:
-    """Once, before anything is run for a real drive: as root the programs that PATH finds have all
-    rights."""
+    """Warns once before programs run for a real drive, if root's PATH has unsafe folders."""
     if os.geteuid() == 0:
-        for words in programs.loose_folders(os.environ.get("PATH", "")):
-            say(f"warning: PATH of root: {words}; fio and others are run as root from there")
+        for risk in programs.loose_folders(os.environ.get("PATH", "")):
+            say(f"warning: PATH of root: {risk}; root would run fio and other programs from it")
 
 
 def is_virtual(drive: str) -> bool:
-    """Whether DRIVE names a virtual drive, in any letter case where no file has that name; `./NAME`
-    names a file where a catalog name is alike."""
+    """True if DRIVE names a virtual drive, in any letter case unless a file has that name. `./NAME`
+    is always a file."""
     from drivebay.definitions import profiles
 
     if drive.endswith(".toml") or drive in profiles.names():
@@ -49,13 +48,13 @@ def is_virtual(drive: str) -> bool:
 def in_host(
     host: str | None, changes: Sequence[str] | None, ailments: Sequence[str] | None = None
 ) -> list[str]:
-    """The changes that --host, --ailment and --set ask for."""
+    """Returns the changes of --host, --ailment and --set."""
     own = [*([] if host is None else [f"host={host}"]), *(f"ailment={a}" for a in ailments or ())]
     return [*own, *(changes or ())]
 
 
 def with_policy(policy: Path | None, changes: Sequence[str] | None) -> list[str]:
-    """The changes, and the one that --policy asks for, whose file is loaded."""
+    """Loads the file of --policy, and returns its change along with the others."""
     from drivebay.definitions import policies
 
     named = [] if policy is None else [f"policy={policies.offer(policy).reference}"]
@@ -63,7 +62,7 @@ def with_policy(policy: Path | None, changes: Sequence[str] | None) -> list[str]
 
 
 def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
-    """The virtual drive's profile with the values of --set."""
+    """Returns the virtual drive's profile with the changes of --set."""
     from drivebay.definitions import profiles
     from drivebay.definitions.modifications import changed
 
@@ -73,7 +72,7 @@ def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
 def target_factory(
     drive: str, changes: Sequence[str] | None = None, *, events: bool = False, **real: Any
 ) -> Callable[[], Target]:
-    """A function that makes the target that DRIVE means; `real` is for `FioTarget`."""
+    """Returns a function that makes the target of DRIVE; `real` has arguments of `FioTarget`."""
     if is_virtual(drive):
         return virtual_factory(modified_profile(drive, changes), events=events)
     path = must_be_testable(drive)
@@ -87,8 +86,8 @@ def target_factory(
 
 
 def virtual_factory(profile: Profile, *, events: bool = False) -> Callable[[], Target]:
-    """A function that makes virtual drives of this profile; they share prepared states. `events`:
-    they keep what happens inside."""
+    """Returns a function that makes virtual drives of this profile, which share prepared states.
+    With `events` they record internal events."""
     from drivebay.targets.virtual.states import States
     from drivebay.targets.virtual.target import VirtualTarget
 
@@ -97,18 +96,18 @@ def virtual_factory(profile: Profile, *, events: bool = False) -> Callable[[], T
 
 
 def check_options(ctx: Any, drive: str) -> None:
-    """Refuses what is no drive, and options that have no meaning for its kind."""
+    """Refuses a bad DRIVE, and options that do not fit its kind."""
     if is_virtual(drive):
         options.refuse(ctx, options.REAL, drive)
     else:
-        # A command without --size makes no file.
+        # A command without --size creates no file.
         must_be_testable(drive, ctx.command_path if "size" in ctx.params else "drivebay review")
         options.refuse(ctx, options.VIRTUAL, drive)
 
 
 def must_be_testable(drive: str, command: str = "drivebay review") -> Path:
-    """The path that DRIVE is; raises UserError if it is neither a file nor a block device, or has a
-    name that no result can hold. `command` is what the user typed, for the hints."""
+    """Returns the path of a real DRIVE. Raises UserError unless it is a file or block device with a
+    UTF-8 name. `command` is the user's command, for hints."""
     from drivebay.definitions import profiles
 
     warn_of_path()
@@ -116,7 +115,7 @@ def must_be_testable(drive: str, command: str = "drivebay review") -> Path:
     _refuse_unless_utf8(path)
     if "/" not in drive and not path.exists():
         raise UserError(
-            f"drive '{drive}' is unknown: no drive of the catalog has that name, nor has a file",
+            f"drive '{drive}' is unknown: there is no catalog drive and no file with this name",
             did_you_mean(drive, profiles.names()) + "see: drivebay drives",
         )
     make = _how_to_make(path, command)
@@ -125,7 +124,7 @@ def must_be_testable(drive: str, command: str = "drivebay review") -> Path:
     except FileNotFoundError:
         raise UserError(f"{path} does not exist", make) from None
     except NotADirectoryError:
-        raise UserError(f"{path} does not exist: a part of its path is a file", make) from None
+        raise UserError(f"{path} does not exist: a parent in its path is a file", make) from None
     except OSError as problem:
         raise UserError(
             f"{path} cannot be examined: {problem.strerror}", f"see: ls -la {path.parent}"
@@ -142,21 +141,21 @@ def must_be_testable(drive: str, command: str = "drivebay review") -> Path:
 
 
 def _refuse_unless_utf8(path: Path) -> None:
-    """Results, and the programs that are run, name a file in UTF-8: itself and where it leads."""
+    """Raises UserError unless the path and its target are UTF-8, as results and programs need."""
     for place in (str(path), str(path.absolute()), os.path.realpath(path)):
         if not documents.is_utf8(place):
             raise UserError(f"{documents.printable(place)}: its name is not UTF-8", "rename it")
 
 
 def _how_to_make(path: Path, command: str) -> str:
-    """The hint for a path where nothing is that can be tested; below /dev are devices."""
+    """Returns the hint for a path that does not exist; below /dev no file is created."""
     if path.absolute().is_relative_to("/dev"):
         return "see: drivebay drives"
-    return f"make a file: {command} {shlex.quote(str(path))} --size 4G"
+    return f"create a file: {command} {shlex.quote(str(path))} --size 4G"
 
 
 def create_file(drive: str, size: str) -> NewFile:
-    """Make the file that --size asks for; raises if DRIVE is no name of a new file."""
+    """Creates the file of --size; raises UserError if DRIVE is not a new file's name."""
     from drivebay.targets.safety import target_device
 
     _refuse_unless_utf8(Path(drive))
@@ -168,9 +167,10 @@ def create_file(drive: str, size: str) -> NewFile:
 
 @contextlib.contextmanager
 def new_file(drive: str, size: str | None) -> Iterator[Callable[[], object]]:
-    """Inside there is the file that --size asks for, if it is given. What is refused or ends before
-    anything is written leaves none behind, so that the same command can be given again, unless the
-    function that it gives is called: the file is then kept."""
+    """Context with the file of --size, if it is given.
+
+    An error removes the file, so that the same command works again, unless the function that this
+    yields was called before: it keeps the file."""
     undo: list[NewFile] = [] if size is None else [create_file(drive, size)]
     try:
         yield undo.clear
@@ -181,7 +181,7 @@ def new_file(drive: str, size: str | None) -> Iterator[Callable[[], object]]:
 
 
 def say_what_is_lost(target: Target) -> None:
-    """What a real drive is, and that its data goes."""
+    """Prints the real drive, and that its data will be lost."""
     known = target.identity()
     size = units.si_bytes(target.capacity_bytes)
     if target.kind == "block":
@@ -193,29 +193,29 @@ def say_what_is_lost(target: Target) -> None:
 
 
 def typed_yes(destroys: bool, what: str, *, yes: bool, option: str = "--yes") -> bool:
-    """Has the owner type YES on a terminal before data goes that is not drivebay's, unless `option`
-    was given (`yes`); whether that was typed. Raises UserError if something else was."""
+    """Asks for YES on a terminal before foreign data is overwritten, unless `option` was given
+    (`yes`). Returns True if YES was typed; raises UserError for another answer."""
     if yes or not destroys or not sys.stdin.isatty():
         return False
     answer = typer.prompt(f"Type YES to overwrite {what}", default="", show_default=False, err=True)
     if answer != "YES":
-        raise UserError("not started, as YES was not typed", f"{option} does not ask")
+        raise UserError("not started, as YES was not typed", f"{option} skips this question")
     return True
 
 
 def ask_before_long(total_s: float, *, yes: bool, shorter: str, declined: str) -> None:
-    """Asks for consent to long work on a real drive, unless --yes gave it. Raises UserError if the
-    answer is no, or nobody can be asked; `shorter` and `declined` are for the hints."""
+    """Asks for consent to long work on a real drive, unless --yes was given. Raises UserError if
+    the answer is no or there is no terminal; `shorter` and `declined` are for the hints."""
     if yes or total_s <= ASK_ABOVE_S:
         return
     how_long = units.duration(total_s)
     if not sys.stdin.isatty():
         raise UserError(
             f"this will take about {how_long}, and there is no terminal to ask for consent",
-            f"give --yes if that is what you want, or {shorter}",
+            f"use --yes to start anyway, or {shorter}",
         )
     try:
-        agreed = typer.confirm(f"This will take about {how_long}. Begin?", err=True)
+        agreed = typer.confirm(f"This will take about {how_long}. Start?", err=True)
     except typer.Abort:
         say("")
         raise
@@ -224,7 +224,7 @@ def ask_before_long(total_s: float, *, yes: bool, shorter: str, declined: str) -
 
 
 def lasting_name(drive: str) -> str:
-    """What finds the drive again from any directory: paths become absolute."""
+    """Returns DRIVE in a form that works from any directory: paths become absolute."""
     if "/" in drive or drive.endswith(".toml") or not is_virtual(drive):
         return str(Path(drive).absolute())
     return drive

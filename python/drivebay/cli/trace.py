@@ -36,17 +36,16 @@ Examples:
 Formats: msr, systor, alibaba, tencent, k5cloud, vscsi, vscsi-binary,
 libcachesim, oracle-general, meta, spc, mqsim, disksim, blkparse, ftrace,
 biosnoop, etw, iolog, csv, parquet;
-each also compressed by gzip, bzip2, zstd or xz, but for parquet.
+each (except parquet) also compressed with gzip, bzip2, zstd or xz.
 
 \b
-Fields of --columns: time, offset, length, op; device and response if there
-are such. Behind a colon stands the unit: s, ms, us or ns of a time (ns if
-none is given), or what the number is multiplied with to give bytes; of op the
-word for a read, if it is an unusual one. Without a header a column has a
-number, from 1."""
+Fields of --columns: time, offset, length, op, and optionally device and
+response. A unit can follow after a colon: s, ms, us or ns for a time
+(default: ns), a factor to bytes for a size, or the word for a read for op (if
+it is unusual). Columns without a header have numbers from 1."""
 )
 def info(
-    file: Path = argument("FILE", "The trace."),
+    file: Path = argument("FILE", "Trace file."),
     as_json: options.Json = False,
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
@@ -56,8 +55,8 @@ def info(
 ) -> None:
     """Describe a trace: volumes, sizes and queue depths.
 
-    It also prints the sequential share and the footprint. Shares are from 0 to 1; a figure that
-    the trace cannot tell is null. What was left out of a trace is said on stderr.
+    It also prints the sequential share and the footprint. In JSON, shares are from 0 to 1, and
+    figures that the trace lacks are null. Notes on stderr report skipped parts of the trace.
     """
     from drivebay import traces
 
@@ -77,12 +76,12 @@ Examples:
   drivebay trace convert trace.csv out --to csv --force
 
 \b
-The output is in order of time. It appears when it is complete; after an error
-nothing is left."""
+The output is sorted by time. It appears when it is complete; an error leaves
+no file."""
 )
 def convert(
-    source: Path = argument("IN", "The trace."),
-    out: Path = argument("OUT", "File to make."),
+    source: Path = argument("IN", "Trace file."),
+    out: Path = argument("OUT", "File to create."),
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
     columns: options.Columns = None,
@@ -110,8 +109,8 @@ Needs root and tracefs. Ctrl-C ends a recording early and keeps it."""
 )
 def record(
     device: str = argument("DEVICE", "A whole block device."),
-    seconds: float = option("N", "Duration.", show_default=True, min=0.1),
-    out: Path | None = option("FILE", "File to make. [default: NAME.csv]"),
+    seconds: float = option("N", "Duration in seconds.", show_default=True, min=0.1),
+    out: Path | None = option("FILE", "File to create. [default: NAME.csv]"),
     to: options.OutFormat = None,
     force: options.Force = False,
 ) -> None:
@@ -122,20 +121,22 @@ def record(
     from drivebay import traces
     from drivebay.cli.progress import LINE_EVERY_S, status
 
-    place = out or Path(f"{Path(device).name}.csv")
+    path = out or Path(f"{Path(device).name}.csv")
     say(f"recording {device} for {seconds:g} s; Ctrl-C ends it early")
     with status(LINE_EVERY_S) as show:
 
-        def tell(passed: float, text_bytes: int) -> None:
+        def update(passed: float, text_bytes: int) -> None:
             left = max(0.0, seconds - passed)
             show(f"recording: {left:.0f} s left, {units.si_bytes(text_bytes)} of events")
 
-        done = traces.record(device, place, seconds=seconds, force=force, to=to, tell=tell)
+        done = traces.record(device, path, seconds=seconds, force=force, to=to, tell=update)
     say_notes(done.summary.notes)
     if done.lost_events:
-        say(f"note: {done.lost_events:,} events were lost: they came faster than they were read")
+        say(
+            f"note: {done.lost_events:,} events were lost: they came faster than they could be read"
+        )
     say(f"recorded: {done.summary.requests:,} requests in {done.seconds:.1f} s")
-    print(place)
+    print(path)
 
 
 @app.command(
@@ -147,15 +148,16 @@ Examples:
   drivebay replay sm951-ahci-512 heavy            replayed without a file
 
 \b
-The AnandTech Storage Bench's traces were never published, their statistics
-were. The same seed gives the same trace on every machine. A scaled trace has
-smaller files as well: on a full drive, whose spare flash stays as it is, it
-is faster than the whole."""
+AnandTech published statistics of its Storage Bench, but no traces. The same
+seed gives the same trace on every machine. A scaled trace also has smaller
+files, so it is too fast on a full drive, whose spare flash is not scaled."""
 )
 def synth(
-    name: str = argument("destroyer|heavy|light", "Which trace."),
-    out: Path | None = option("FILE", "File to make. [default: none; the statistics are printed]"),
-    scale: float = option("S", "Times the published number of I/Os, 0.0001 to 10.", default=1.0),
+    name: str = argument("destroyer|heavy|light", "Name of the trace."),
+    out: Path | None = option("FILE", "File to create. [default: none; prints statistics]"),
+    scale: float = option(
+        "S", "Size relative to the published number of I/Os, 0.0001 to 10.", default=1.0
+    ),
     seed: options.Seed = 1,
     to: options.OutFormat = None,
     as_json: options.Json = False,
@@ -164,7 +166,7 @@ def synth(
 ) -> None:
     """Synthesize a trace from published statistics.
 
-    The names are of the Storage Bench: destroyer, heavy and light.
+    The traces are those of the AnandTech Storage Bench: destroyer, heavy and light.
     """
     from drivebay import traces
 
@@ -205,7 +207,7 @@ def _describe(described: traces.Described, *, as_json: bool) -> None:
         ("addresses", addresses),
         ("footprint", size("footprint_bytes")),
         ("overwrites", share("overwrite_share")),
-        ("reads of what it did not write", share("unwritten_read_share")),
+        ("reads of unwritten addresses", share("unwritten_read_share")),
         ("sequential", share("sequential_share")),
         ("mean queue depth", known(figures["queue_depth_mean"])),
         ("duration", known(figures["duration_s"], " s")),

@@ -1,4 +1,4 @@
-"""`drivebay validate`: published figures beside reproduced ones."""
+"""`drivebay validate`: compares published figures with reproduced ones."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ Examples:
 )
 def validate(
     drives: list[str] | None = argument(
-        "DRIVE...", "Only rows about these drives. [default: all]", autocompletion=complete.drives
+        "DRIVE...",
+        "Only the rows about these drives. [default: all]",
+        autocompletion=complete.drives,
     ),
-    rows: list[str] | None = option("ID", "Only this row; repeatable.", "--row"),
+    rows: list[str] | None = option("ID", "Only this row. Repeatable.", "--row"),
     as_json: options.Json = False,
 ) -> None:
     """Compare published figures with reproduced ones.
 
-    Says first how well the model does where it was not calibrated: the median error and the share
-    within bounds of all rows whose leverage is under 0.5, each with itself left out of the fit.
-    Below, each row of published/figures.csv with its error; its leverage, from 0 (nothing was tuned
-    to it) to 1 (it is there because it was put in); its error if it is left out of the fit; and the
-    90 % interval that the model's parameters leave it. Drives of today have tables of their own,
-    which the score leaves out. Exit code 1 if a row is not within its bounds."""
+    The first lines score the model where it was not calibrated: median error and share within
+    bounds of all rows with a leverage under 0.5, each row left out of its own fit. The tables show
+    each row of published/figures.csv with its error, its leverage (0: nothing was tuned to it; 1:
+    it is right because it was put in), its error if left out of the fit, and its 90 % interval.
+    Recent drives have their own tables, which do not count in the score. Exit code 1 if a row is
+    out of its bounds."""
     from drivebay.cli.progress import status
     from drivebay.lab.validate import table as tables
     from drivebay.lab.validate.plan import load_plan
@@ -50,16 +52,16 @@ def validate(
     with status() as show:
         runs = run_all(
             plan,
-            progress=lambda done, count: show(f"{done} of {count} drives in their states"),
+            progress=lambda done, count: show(f"{done} of {count} drive states"),
         )
-    found = judge(plan, runs)
-    document = tables.as_json(found)
+    judged = judge(plan, runs)
+    document = tables.as_json(judged)
     if as_json:
         print_json(document)
     else:
         _show_scored(plan.only_scored(), document)
         _show_modern(plan.only_scored(False), document)
-    if found.ok < len(found.verdicts):
+    if judged.ok < len(judged.verdicts):
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
@@ -92,11 +94,11 @@ def _show_rows(document: dict[str, Any], part: dict[str, Any], stale: str, *, sc
     from drivebay.lab.validate import table as tables
 
     print(tables.headline("all", part["summary"]))
-    for name, one in part["drives"].items():
-        print(tables.headline(name, one))
+    for name, summary in part["drives"].items():
+        print(tables.headline(name, summary))
     if stale:
         print(f"leverage, errors without the row and intervals are stale: {stale}; "
-              f"{fidelity.AGAIN} computes them again")  # fmt: skip
+              f"{fidelity.AGAIN} recomputes them")  # fmt: skip
     for title, predicted in (("Predicted", True), ("Fitted, or in the profile", False)):
         if rows := tables.lines(document, scored=scored, predicted=predicted):
             print(f"\n{title}")
@@ -104,4 +106,4 @@ def _show_rows(document: dict[str, Any], part: dict[str, Any], stale: str, *, sc
 
 
 def _uncovered(plan: Plan) -> str:
-    return f"{sum(bool(row.not_covered) for row in plan.rows)} rows without a figure in the model"
+    return f"{sum(bool(row.not_covered) for row in plan.rows)} rows have no figure in the model"

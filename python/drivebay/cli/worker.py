@@ -1,4 +1,4 @@
-"""`drivebay worker`: this machine as a worker of sweeps on a cluster."""
+"""`drivebay worker`: makes this machine a worker of sweeps on a cluster."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Examples:
   drivebay worker tcp://127.0.0.1:8786 --jobs 0 --drive S1ABC --file disk.img
 
 \b
-Whoever can connect to the scheduler or to this worker can run programs as the
-user of this worker; with real drives that is root. On 127.0.0.1 these are all
-users of this machine; with TLS, as Dask's settings have it, those with a
+Everybody who can connect to the scheduler or to this worker can run programs
+as the user of this worker (root, with real drives). On 127.0.0.1 that is
+every user of this machine; with TLS (Dask's settings), every holder of a
 certificate of its CA; with --trust-network, everybody on the network. This
-worker listens on the one address that faces the scheduler, and answers no
-HTTP. docs/concepts/sweeps.md says how to set up TLS.
-A device is tested only if the sweep's file has its serial number, and nothing
-that forbids it is found on it.""",
+worker listens only on the address that faces the scheduler, and serves no
+HTTP. To set up TLS see docs/concepts/sweeps.md.
+A device is tested only if the sweep's file has its serial number and the
+device passes all safety checks.""",
 )
 def worker(
-    address: str = argument("ADDRESS", "Of the Dask scheduler."),
+    address: str = argument("ADDRESS", "Address of the Dask scheduler."),
     jobs: int | None = option(
         "N", "Virtual drives to run in parallel. [default: one per processor]", min=0, max=1024
     ),
     drive: list[str] | None = option(
-        "SERIAL", "Offer only this real drive; repeatable. [default: all that are free]"
+        "SERIAL", "Offer only this real drive. Repeatable. [default: all unused drives]"
     ),
-    file: list[Path] | None = option("PATH", "Offer this file as a drive; repeatable."),
+    file: list[Path] | None = option("PATH", "Offer this file as a drive. Repeatable."),
     no_drives: bool = flag("--no-drives", "Offer no block device."),
     trust_network: options.TrustNetwork = False,
 ) -> None:
@@ -51,5 +51,5 @@ def worker(
         warn_of_path()
     number = cluster.default_jobs() if jobs is None else jobs
     if not number and not drives:
-        raise UserError("there is nothing to offer", "give --jobs 1 or more, or --file PATH")
+        raise UserError("this worker has nothing to offer", "use --jobs 1 or more, or --file PATH")
     workers.serve(address, trust_network=trust_network, jobs=number, drives=drives, say=say)

@@ -1,7 +1,7 @@
-"""Serving: virtual drives attached to real hosts, in real time, until somebody stops them.
+"""Serving of virtual drives to real hosts, in real time.
 
-Turns profiles and options into a running server of the core. This room
-must not know how a request is served, nor how anything is printed.
+Turns profiles and options into a running server of the core. This package does not know how
+requests are served or how output is printed.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from drivebay.serving.options import Drive, Namespace, Options
 __all__ = ["Drive", "Namespace", "Options", "Report", "Server", "beyond_loopback"]
 
 Report = Mapping[str, Any]
-"""Figures of a drive, as the control socket's `status` has them: docs/concepts/serving.md."""
+"""Figures of a drive, like the control socket's `status`: docs/concepts/serving.md."""
 
 
 class Server:
-    """Drives that listen from the moment this is made, and answer while `run` runs.
+    """Server that listens once created, and answers while `run` runs.
 
-    Each has a thread, a clock, a state and faults of its own.
+    Each drive has its own thread, clock, state and faults.
 
     Raises
     ------
     UserError
-        If an option is not possible.
+        For an impossible option.
     EnvironmentProblem
-        If an address is in use, a file is locked, or memory is lacking.
+        If an address is in use, a file is locked, or memory is missing.
     """
 
     def __init__(self, drives: Sequence[Drive], options: Options) -> None:
-        from drivebay import _core  # not for the help of the command line
+        from drivebay import _core  # not needed for the help of the command line
 
         self.metrics = None if options.metrics is None else Endpoint(options.metrics)
         with ExitStack() as resources:
@@ -50,7 +50,7 @@ class Server:
         self.addresses: tuple[str, ...] = tuple(self._core.addresses)
 
     def run(self) -> list[Report]:
-        """Serves until `stop` is called or a signal comes; returns the last `status`."""
+        """Serves until `stop` is called or a signal arrives; returns the last `status`."""
         with ExitStack() as resources:
             if self.metrics is not None:
                 resources.enter_context(self.metrics.answering(lambda: prometheus(self.status())))
@@ -58,11 +58,11 @@ class Server:
         return reports
 
     def stop(self) -> None:
-        """Completes what is under way, then ends; from any thread or signal handler."""
+        """Completes running commands, then ends; callable from any thread or signal handler."""
         self._core.stop()
 
     def status(self) -> list[Report]:
-        """Figures since the start of each drive that runs."""
+        """Figures of each running drive since its start."""
         reports: list[Report] = self._core.status()
         return reports
 
@@ -76,7 +76,7 @@ def _document(drive: Drive, resources: ExitStack) -> dict[str, Any]:
 
 
 def beyond_loopback(addresses: Iterable[str]) -> list[str]:
-    """HOST:PORT of those `Server.addresses` that other machines may reach.
+    """HOST:PORT of the `Server.addresses` that other machines may reach.
 
     >>> beyond_loopback(["unix:/tmp/d.sock", "127.0.0.1:1", "[::]:2", "nvme-tcp:0.0.0.0:3 nqn"])
     ['[::]:2', '0.0.0.0:3']
@@ -92,7 +92,7 @@ def beyond_loopback(addresses: Iterable[str]) -> list[str]:
 
 
 def _script(path: Path) -> list[dict[str, Any]]:
-    """The faults of a script; what each may be is checked by the core."""
+    """Reads the faults of a script; the core checks their values."""
     example = '[[fault]], kind = "hang", after_s = 10.0, for_s = 5.0'
     script = config.toml(path, "--faults", example)
     faults = script.pop("fault", [])

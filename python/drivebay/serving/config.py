@@ -1,6 +1,7 @@
-"""A server as a file: what `drivebay serve --config` reads, TOML.
+"""Server configuration file: TOML for `drivebay serve --config`.
 
-The keys are the options of `drivebay serve` (`options.py`); paths count from the file's folder.
+The keys are the options of `drivebay serve` (`options.py`). Paths are relative to the file's
+folder.
 """
 
 from __future__ import annotations
@@ -36,16 +37,18 @@ DRIVE: Mapping[str, Option] = {
 
 @dataclass(frozen=True)
 class Config:
-    """A server: its own options, and those of each drive by its name; keys are fields of
-    `Options` and `Drive`, and profile, set, host, ailment, capacity, seed and foreign_data."""
+    """Options of a server, and of each drive by name. Keys are fields of `Options` and `Drive`, and
+    profile, set, host, ailment, capacity, seed and foreign_data.
+    """
 
     server: Mapping[str, Any]
     drives: Mapping[str, Mapping[str, Any]]
 
 
 def toml(path: Path, option: str, example: str) -> dict[str, Any]:
-    """The table in a file that an option names. Raises UserError if it is no regular file, cannot
-    be read, or is not TOML. A pipe is not waited for."""
+    """Reads the TOML file of an option. Raises UserError if it is not a regular file, unreadable or
+    not TOML. Never waits for a pipe.
+    """
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"{option}: {path} is not a regular file", f"a file with: {example}")
@@ -59,8 +62,9 @@ def toml(path: Path, option: str, example: str) -> dict[str, Any]:
 
 
 def read(path: Path) -> Config:
-    """The server that a file describes. Raises UserError if it cannot be read, or a key or a value
-    is not possible."""
+    """Reads the server that a file describes. Raises UserError if it is unreadable, or for a bad
+    key or value.
+    """
     document = toml(path, "--config", EXAMPLE)
     where = f"--config: {path}"
     drives = document.pop("drive", {})
@@ -87,7 +91,9 @@ def _options(
 
 
 def _value(option: Option, value: Any, folder: Path, where: str) -> Any:
-    """What a field takes: paths from the file's folder on, a list for one text."""
+    """Converts a value for its field: paths are relative to the file's folder, one string is a
+    list.
+    """
     kind = option.kind
     is_text = isinstance(value, str)
     if kind is tuple:

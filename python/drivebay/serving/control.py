@@ -1,4 +1,4 @@
-"""The client of a served drive's control socket: a line out, a line of JSON in.
+"""Client of a served drive's control socket: sends a line, receives a line of JSON.
 
 Source: docs/concepts/serving.md, "The control socket".
 """
@@ -15,20 +15,23 @@ from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 PATIENCE_S = 30.0
-"""A power cut waits for the store to be written back."""
+"""Time limit of an answer; a power cut waits until the store is written."""
 COPY_PATIENCE_S = 3600.0
-"""What copies data waits for the disk."""
+"""Commands that copy data and wait for the disk."""
 COPIES = frozenset({"restore", "forget", "clone"})
 LINE_MAX = 8 << 20
-"""A drive keeps about a thousand events."""
+"""Limit of an answer; a drive keeps about a thousand events."""
 
 
 def ask(address: str, line: str) -> dict[str, Any]:
-    """The server's answer. Raises UserError if it is no command; EnvironmentProblem if nobody
-    listens there, or what listens is no drive. `address`: the socket, `unix:PATH` or a path.
-    `line`: drives, status, events, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults,
-    mark TEXT, resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME or clone
-    NAME FOLDER; before it `drive NAME` where a server has several."""
+    """Sends a command and returns the server's answer.
+
+    `address` is the socket, `unix:PATH` or a path. `line` is drives, status, events, power-cut,
+    power-on, ambient CELSIUS, fault JSON, no-faults, mark TEXT, resize BYTES, resize NSID BYTES,
+    snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER, with the prefix `drive NAME` if a
+    server has several. Raises UserError for a bad command, and EnvironmentProblem if no drivebay
+    server listens there.
+    """
     try:
         with _connected(address, line) as talk:
             if COPIES.intersection(line.split()):
@@ -40,19 +43,19 @@ def ask(address: str, line: str) -> dict[str, Any]:
 
 
 def status(address: str, drive: str | None = None) -> list[dict[str, Any]]:
-    """The figures of each drive that a server has, or of one of them; raises as `ask`."""
+    """Figures of each drive of a server, or of one drive; raises like `ask`."""
     return [ask(address, f"drive {name} status") for name in _names(address, drive)]
 
 
 def events(address: str, drive: str | None = None) -> list[dict[str, Any]]:
-    """What has happened to each drive, or one, as far as it is kept, by time; raises as `ask`."""
+    """Recorded events of all drives, or of one, sorted by time; raises like `ask`."""
     names = _names(address, drive)
     found = [one for name in names for one in ask(address, f"drive {name} events")["events"]]
     return sorted(found, key=lambda event: float(event["time_s"]))
 
 
 def follow(address: str, drive: str | None = None) -> Iterator[dict[str, Any]]:
-    """What has happened, then what happens, until the server ends; raises as `ask`.
+    """Yields past events, then new events until the server ends; raises like `ask`.
 
     A reader that is slower than its drive misses events: their numbers have gaps.
     """
@@ -84,7 +87,7 @@ def _names(address: str, drive: str | None) -> list[str]:
 
 @contextlib.contextmanager
 def _connected(address: str, line: str) -> Iterator[socket.socket]:
-    """A connection on which a line was sent; raises OSError."""
+    """Opens a connection and sends a line; raises OSError."""
     if "\n" in line:
         raise UserError("a command is one line", "one command at a time")
     with socket.socket(socket.AF_UNIX) as talk:
@@ -106,7 +109,7 @@ def _silent(address: str, problem: OSError) -> EnvironmentProblem:
 
 
 def _answer(address: str, line: bytes) -> dict[str, Any]:
-    """The object in a line of an answer; raises as `ask`."""
+    """Parses the JSON object of an answer; raises like `ask`."""
     try:
         found = documents.from_json(line)
         assert isinstance(found, dict)

@@ -1,8 +1,8 @@
-"""Images of disks that are not raw, as the raw files that the core reads.
+"""Conversion of disk images to the raw files that the core reads.
 
-Which format one has is told by its first bytes: qcow2 (QEMU, docs/interop/qcow2.txt), VMDK and VHDX
-(their specifications). QEMU's own `qemu-img`, which knows them by the same names, reads them with
-their backing files.
+The first bytes identify the format: qcow2 (QEMU, docs/interop/qcow2.txt), VMDK and VHDX (their
+specifications). QEMU's `qemu-img`, which uses the same names, reads images along with their backing
+files.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ MAGICS = {b"QFI\xfb": "qcow2", b"KDMV": "vmdk", b"vhdxfile": "vhdx"}
 
 @contextlib.contextmanager
 def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
-    """The image itself if it is raw; otherwise a sparse copy, in a file without a name.
+    """Yields the image itself if it is raw, otherwise a sparse copy in a file without a name.
 
-    What opens that inside has it as long as it wants. Raises EnvironmentProblem if qemu-img is not
-    there, or cannot read the image. `path`: the image. `folder`: where a copy lies; None is
-    TMPDIR's."""
+    A process that opens the copy can keep it. `folder` is the place of the copy (default: TMPDIR).
+    Raises EnvironmentProblem if qemu-img is missing or cannot read the image.
+    """
     kind = _kind(path)
     if kind is None:
         yield path
         return
     with tempfile.TemporaryFile(dir=folder) as file:
         copy = f"/proc/self/fd/{file.fileno()}"
-        # Whole, as QEMU takes what stands before a colon in a relative name for a protocol.
+        # An absolute path, as QEMU reads a prefix with a colon in a relative one as a protocol.
         source = str(path.absolute())
         command = ["qemu-img", "convert", "-f", kind, "-O", "raw", "--", source, copy]
         byhand = f"qemu-img convert -O raw {path} disk.raw"
@@ -52,7 +52,7 @@ def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
 
 
 def _kind(path: Path) -> str | None:
-    """The format of an image; None if it is raw, or no file that can be read."""
+    """Format of an image; None if it is raw or not a readable file."""
     if not path.is_file():
         return None
     try:

@@ -1,7 +1,7 @@
-"""The figures of served drives for Prometheus: as text, and over HTTP.
+"""Figures of served drives for Prometheus, as text and over HTTP.
 
-Sources: Prometheus' text format 0.0.4; RFC 9112. Of HTTP there is GET /metrics and nothing more: a
-connection is answered once and closed.
+Sources: Prometheus' text format 0.0.4; RFC 9112. The server answers only GET /metrics, once per
+connection.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 CONNECTIONS_MAX = 8
-"""At the same time; more are closed as they come."""
+"""Limit of simultaneous connections; further ones are closed."""
 PATIENCE_S = 5.0
-"""For a whole request and its answer."""
+"""Time limit of a whole request with its answer."""
 HEAD_MAX = 8192
-"""Bytes of a request."""
+"""Limit of a request in bytes."""
 NO_LISTENER = (errno.EINVAL, errno.EBADF)
-"""What waiting for a connection raises when the socket was shut down."""
+"""Errors of a wait for connections after the socket was shut down."""
 COUNTERS = frozenset(
     {
         "requests",
@@ -79,9 +79,11 @@ def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:
 
 
 class Endpoint:
-    """Listens from the moment this is made, and answers inside `answering`. Raises UserError if it
-    is no address; EnvironmentProblem if it cannot be listened on. `address`: `HOST:PORT`,
-    `[HOST]:PORT`, or `:PORT` for this machine alone."""
+    """HTTP endpoint that listens once created, and answers inside `answering`.
+
+    `address` is `HOST:PORT`, `[HOST]:PORT`, or `:PORT` for this machine only. Raises UserError for
+    a bad address, and EnvironmentProblem if it cannot be used.
+    """
 
     def __init__(self, address: str) -> None:
         host, colon, port = address.rpartition(":")
@@ -103,13 +105,13 @@ class Endpoint:
 
     @contextlib.contextmanager
     def answering(self, text: Callable[[], str]) -> Iterator[None]:
-        """Inside, `text` is what GET /metrics gets; it is called from other threads."""
+        """Context in which GET /metrics returns `text()`, which is called from other threads."""
         thread = threading.Thread(target=self._accept, args=(text,), daemon=True)
         thread.start()
         try:
             yield
         finally:
-            # It ends the wait for connections, which closing alone does not.
+            # This ends the wait for connections; closing the socket does not.
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             thread.join()
@@ -131,7 +133,7 @@ class Endpoint:
             except OSError as problem:
                 if problem.errno in NO_LISTENER:
                     return
-                time.sleep(0.1)  # no more files may be opened
+                time.sleep(0.1)  # limit of open files reached
                 continue
             if places.acquire(blocking=False):
                 threading.Thread(target=answer, args=(talk,), daemon=True).start()
@@ -140,7 +142,7 @@ class Endpoint:
 
 
 def _answer(talk: socket.socket, text: Callable[[], str]) -> None:
-    """Reads a request, writes the answer; raises OSError if the client is too slow or gone."""
+    """Reads a request and writes the answer; raises OSError if the client is too slow or gone."""
     end = time.monotonic() + PATIENCE_S
     head = b""
     while b"\r\n\r\n" not in head:
@@ -163,7 +165,7 @@ def _answer(talk: socket.socket, text: Callable[[], str]) -> None:
 
 
 def _result(head: bytes, text: Callable[[], str]) -> tuple[str, bytes]:
-    """The status and the body that a request gets.
+    """Returns status and body of the answer to a request.
 
     >>> _result(b"GET /metrics HTTP/1.1\\r\\n\\r\\n", lambda: "a 1\\n")
     ('200 OK', b'a 1\\n')

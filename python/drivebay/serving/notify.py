@@ -1,6 +1,6 @@
-"""Tells the service manager how far a server is.
+"""Status notification for the service manager.
 
-Source: sd_notify(3): a datagram to the socket that NOTIFY_SOCKET names.
+Source: sd_notify(3): a datagram to the socket in NOTIFY_SOCKET.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import socket
 
 
 def notify(state: str) -> None:
-    """Sends "READY=1", "STOPPING=1" or "STATUS=..."; nothing where nobody wants to know.
-
-    What a service manager does not hear is no reason to fail.
+    """Sends "READY=1", "STOPPING=1" or "STATUS=..." if there is a service manager, and ignores
+    errors.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
@@ -23,5 +22,5 @@ def notify(state: str) -> None:
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as talk,
     ):
         talk.setblocking(False)
-        # '@' stands for an abstract name.
+        # '@' marks an abstract name.
         talk.sendto(state.encode(), "\0" + address[1:] if address[0] == "@" else address)

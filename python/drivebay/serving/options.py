@@ -1,8 +1,8 @@
-"""What is served and how, each option once: the fields of `Options` and `Drive`.
+"""Options of a server and of its drives, as the fields of `Options` and `Drive`.
 
-`drivebay serve` has an option for each field that their docstrings describe, which is its help;
-`--config` has a key of the same name, and the core's document (crates/serve/src/options.rs) a value
-under the field's name.
+`drivebay serve` has an option for each field that the docstrings below describe; the description is
+its help text. `--config` has a key with the option's name, and the core's document
+(crates/serve/src/options.rs) a value with the field's name.
 """
 
 from __future__ import annotations
@@ -23,24 +23,28 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAMES = {"image": "from", "namespaces": "namespace"}
-"""Options that are not called as their fields."""
+"""Options whose name differs from their field."""
+DATA, PACE = "Data and state", "Pace and memory"
 HEADINGS = {
-    "Addresses": "nbd nvme_tcp vfio_user ublk control metrics tls_cert tls_key",
-    "Identity": "serial nqn eui64 dhchap_secret dhchap_ctrl_secret",
+    "Addresses": "nbd nvme_tcp vfio_user ublk control metrics",
+    DATA: "data image state precondition read_only namespaces host_durability record",
+    PACE: "pace time_scale memory",
+    "Access": "tls_cert tls_key dhchap_secret dhchap_ctrl_secret",
+    "Identity": "serial nqn eui64",
     "Power cuts and faults": "power_cut after_cut loss faults",
 }
-"""What stands together in the help."""
+"""Fields by their heading in the help, in its order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Namespace:
-    """A part of a drive that hosts see as a drive of its own.
+    """Part of a drive that hosts see as a separate drive.
 
     Parameters
     ----------
-    size_bytes : its size, of which whole pages of 4 KiB count.
-    start_bytes : where it begins on the drive; None is behind the one before it.
-    read_only : it refuses all that changes its data.
+    size_bytes : size, rounded down to whole pages of 4 KiB.
+    start_bytes : start on the drive; None is the end of the previous namespace.
+    read_only : refuses all commands that change data.
     """
 
     size_bytes: int
@@ -49,16 +53,16 @@ class Namespace:
 
     @classmethod
     def parse(cls, text: str) -> Namespace:
-        """What `--namespace` says: SIZE[@START][,read-only].
+        """Parses the value of `--namespace`: SIZE[@START][,read-only].
 
         >>> Namespace.parse("10G@4G,read-only")
         Namespace(size_bytes=10737418240, start_bytes=4294967296, read_only=True)
 
-        Raises UserError if it says something else."""
+        Raises UserError for any other text."""
         place, comma, access = text.partition(",")
         if comma and access != "read-only":
             raise UserError(
-                f"--namespace {text}: {access or 'nothing'} behind the comma",
+                f"--namespace {text}: {access or 'nothing'} after the comma",
                 "--namespace 100GiB,read-only",
             )
         size, at, start = place.partition("@")
@@ -71,26 +75,26 @@ class Namespace:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Where drives are served, and what they share. Raises UserError if they do not go together.
+    """Addresses and limits that the served drives share. Raises UserError for a bad combination.
 
     Parameters
     ----------
     nbd : ADDRESS
-        Serve NBD: unix:PATH or HOST:PORT; repeatable. Default HOST: 127.0.0.1. No client is asked
-        for a password.
+        Serve NBD on unix:PATH or HOST:PORT (default HOST: 127.0.0.1). NBD clients need no
+        password. Repeatable.
     nvme_tcp : HOST:PORT
-        Serve NVMe/TCP; repeatable. Without --dhchap-secret stay on 127.0.0.1.
+        Serve NVMe/TCP. Use 127.0.0.1 unless --dhchap-secret is set. Repeatable.
     control : unix:PATH
-        Accept commands on this socket.
+        Accept commands on this socket (see the end of this help).
     metrics : HOST:PORT
-        Answer GET /metrics with the figures, for Prometheus. Default HOST: 127.0.0.1.
+        Serve the figures for Prometheus at /metrics (default HOST: 127.0.0.1).
     tls_cert : PEM
-        Require TLS of NBD clients, with this certificate chain; they need none of their own.
+        Require TLS for NBD, with this certificate chain. Clients need no certificate.
     tls_key : PEM
-        The certificate's private key.
+        Private key of the certificate.
     memory : SIZE
-        Most memory for data, snapshots and the buffers of connections, 4GiB, 256MiB at least.
-        [default: half of what is free]
+        Limit of memory for data, snapshots and connection buffers, for example 4GiB (at least
+        256MiB). [default: half of the free memory]
     """
 
     nbd: tuple[str, ...] = ()
@@ -103,10 +107,10 @@ class Options:
 
     def __post_init__(self) -> None:
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
+            raise UserError("--tls-cert and --tls-key belong together", "give both or neither")
 
     def document(self, free_bytes: int) -> dict[str, Any]:
-        """As the core takes it; without `memory` half of what is free may be used."""
+        """Returns the document for the core; without `memory` the limit is half of `free_bytes`."""
         size = self.memory
         own: dict[str, Any] = {"nbd": self.nbd, "nvme_tcp": self.nvme_tcp, "control": self.control}
         if self.tls_cert is not None:
@@ -119,72 +123,72 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Drive:
-    """A drive to be served, `profile`; what is allowed is checked by the core.
+    """Drive to serve, with its `profile`. The core checks the values.
 
-    Its `name` is that of its NBD export, and for the control socket; without it the profile's. All
-    that is drawn at random follows from `seed`. Raises UserError if they do not go together.
+    `name` is the name of its NBD export and on the control socket (default: the profile's name).
+    All random choices follow from `seed`. Raises UserError for a bad combination.
 
     Parameters
     ----------
     vfio_user : PATH
-        Serve a PCIe drive, NVMe or AHCI as its profile says, to QEMU's vfio-user-pci on this
-        socket.
+        Serve a PCIe drive (NVMe or AHCI, depending on the profile) to QEMU's vfio-user-pci on
+        this socket.
     ublk :
-        Serve block devices of this machine, /dev/ublkb0 and so on, one for each namespace. For
-        root, with Linux 6.5 or later and its module ublk_drv.
+        Serve a block device of this machine (/dev/ublkb0 and so on) per namespace. Needs root,
+        Linux 6.5 or later, and its module ublk_drv.
     data : FILE
-        Keep the data in this sparse file, made if it does not exist. [default: in memory, lost at
-        the end]
+        Keep the data in this sparse file, which is created if missing. [default: in memory, lost
+        at the end]
     host_durability :
-        With --data: what a flush makes of the file: fdatasync, so that it outlives a crash of this
-        host; or nothing, which is faster. [default: flush]
+        With --data: effect of a flush on the file. flush: fdatasync, so that data survives a crash
+        of this host. none: nothing, which is faster. [default: flush]
     image : IMAGE
-        Begin with what this image holds, raw or a format of qemu-img's, written before the first
-        host comes. It is never written to: data in memory lies over it, a new --data file is a
-        copy; one that is there stays as it is.
+        Start with the contents of this image, raw or in a format of qemu-img. The image is never
+        changed: writes go to memory or to a new --data file. An existing --data file is kept.
     state : FILE
-        The drive's map, wear and temperature: read at the start if the file exists, written at an
-        orderly end.
+        Keep the drive's map, wear and temperature in this file. It is read at the start if it
+        exists, and written at an orderly end.
     record : FILE
-        Record all commands with their data in this new file, for drivebay crash run. A power cut or
-        a restored snapshot ends it.
+        Record all commands and their data in this new file, for drivebay crash run. A power cut
+        or a restored snapshot ends the recording.
     pace :
-        How completion times are met: sleep; sleep, then busy-wait for the last 60 us; busy-wait; or
-        answer at once, without the drive's timing.
+        Method to meet completion times. sleep: sleep. hybrid: sleep, and busy-wait for the last
+        60 us. spin: busy-wait. none: answer at once, without the drive's timing.
     precondition :
-        What was done to the drive before: nothing; all of it written once, and rest; or written
-        twice, then random writes of its size. Seconds; steady takes a minute. A --state that is
-        there stays as it is.
+        State of the drive at the start. new: empty. filled: written once, then at rest. steady:
+        written twice, then random writes of its size. This takes seconds (steady: a minute). An
+        existing --state is kept.
     time_scale : RATIO
-        Seconds of the drive's clock in a second of the host's, 1/10000 to 100: 1/20 for a host too
-        slow for the drive, 10 for an hour's heat in six minutes; or auto, the fastest up to 1 at
-        which this machine answers 99 % in time, which may change while it serves.
+        Speed of the drive's clock relative to the host's, 1/10000 to 100: 1/20 if the host is too
+        slow for the drive, 10 for an hour of heat in six minutes. auto: the fastest up to 1 at
+        which this machine answers 99 % in time; it may change while serving.
     read_only :
-        Refuse all that changes data, and say so to hosts.
+        Refuse all commands that change data, and report that to hosts.
     namespaces : SIZE[@START][,read-only]
-        A part of the drive as a namespace, and an NBD export, of its own: behind the one before it,
-        or from START on; repeatable. [default: one of the drive's size]
+        Make a part of the drive a namespace (and an NBD export). It starts at START, or after the
+        previous namespace. Repeatable. [default: one namespace of the drive's size]
     serial : TEXT
-        Serial number. [default: as beside --state, or random]
+        Serial number. [default: as stored with --state, or random]
     nqn : NQN
-        Name of the NVMe subsystem. [default: by the serial number]
+        Name of the NVMe subsystem. [default: from the serial number]
     eui64 : HEX
-        EUI-64 of the namespace. [default: by the serial number]
+        EUI-64 of the namespace. [default: from the serial number]
     dhchap_secret : FILE
-        Let in over NVMe/TCP who knows the secret in this file, a line DHHC-1:... as nvme
-        gen-dhchap-key writes it.
+        Require NVMe/TCP hosts to authenticate with the secret in this file, a line DHHC-1:... as
+        written by nvme gen-dhchap-key.
     dhchap_ctrl_secret : FILE
-        Prove to these hosts, if they ask, that the drive knows the secret in this file.
+        Authenticate the drive to these hosts, on request, with the secret in this file.
     power_cut : WHEN
-        Cut the power: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
+        Cut the power: after=SECONDS, ios=N (after N requests), at-random or
+        at-random=MEAN_SECONDS.
     after_cut : WHAT
-        After a power cut hosts may connect at once (return), after hold=SECONDS, or when the
-        control socket is told power-on (refuse). [default: return]
+        When hosts may connect after a power cut: at once (return), after a time (hold=SECONDS), or
+        after power-on on the control socket (refuse). [default: return]
     loss :
-        What a power cut loses: all data not yet programmed; a random part of it, torn at blocks;
-        or all that no flush covers, up to the write buffer's size.
+        Data that a power cut loses. all: all data not yet programmed. random: a random part of it,
+        torn at blocks. unflushed: all data not covered by a flush, up to the write buffer's size.
     faults : FILE
-        Script of faults, TOML with [[fault]].
+        Script of faults, a TOML file with [[fault]] tables.
     """
 
     profile: Profile
@@ -215,7 +219,7 @@ class Drive:
     def __post_init__(self) -> None:
         if self.name is not None and not NAME.fullmatch(self.name):
             raise UserError(
-                f"{self.name} is no name of a drive",
+                f"{self.name} is not a valid name of a drive",
                 "letters, digits, '.', '_' and '-', at most 64: NAME=DRIVE",
             )
         if self.pace == "none" and self.time_scale != "1":
@@ -236,7 +240,7 @@ class Drive:
 
     @property
     def has_data(self) -> bool:
-        """Whether something is there already where its data goes, an empty file aside."""
+        """True if `data` exists already and is not an empty file."""
         data = self.data
         return (
             data is not None and data.exists() and (not data.is_file() or data.stat().st_size > 0)
@@ -244,19 +248,23 @@ class Drive:
 
     @property
     def has_state(self) -> bool:
-        """Whether the file of its state is there already."""
+        """True if the state file exists already."""
         return self.state is not None and self.state.exists()
 
     def document(self, image: Path | None, faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """As the core takes it, with a raw image in place of `image`, and the faults of the
+        """Returns the document for the core, with the given raw image and the faults of the
         script."""
         own = {**vars(self), "name": self.name or self.profile.name, "image": image}
         del own["profile"]
         own["identity"] = {key: own.pop(key) for key in ("serial", "nqn", "eui64")}
         own["faults"] = faults
         own["namespaces"] = [
-            {"bytes": one.size_bytes, "start_bytes": one.start_bytes, "is_read_only": one.read_only}
-            for one in self.namespaces
+            {
+                "bytes": namespace.size_bytes,
+                "start_bytes": namespace.start_bytes,
+                "is_read_only": namespace.read_only,
+            }
+            for namespace in self.namespaces
         ]
         return {
             key: str(value) if isinstance(value, Path) else value
@@ -267,10 +275,10 @@ class Drive:
 
 @dataclass(frozen=True)
 class Option:
-    """An option, as a field of `Options` or `Drive` is one.
+    """Option that belongs to a field of `Options` or `Drive`.
 
-    `kind` is the type of its value, `tuple` for texts, or the choices that there are; `metavar`
-    stands for the value in the help, under `heading`.
+    `kind` is the type of its value, `tuple` for a list of strings, or the possible choices.
+    `metavar` stands for the value in the help, under `heading`.
     """
 
     field: str
@@ -282,32 +290,32 @@ class Option:
     heading: str | None = None
 
     def read(self, texts: Sequence[str]) -> tuple[Any, ...]:
-        """The value of an option that takes texts."""
+        """Converts the strings of an option of kind `tuple` to its value."""
         return tuple(map(Namespace.parse if self.field == "namespaces" else str, texts))
 
 
 @functools.cache
 def options_of(table: type) -> tuple[Option, ...]:
-    """The options that are fields of `Options` or `Drive`."""
+    """Returns the options of `Options` or `Drive`."""
     hints = get_type_hints(table, {**globals(), "Profile": object})
-    defaults = {one.name: one.default for one in fields(table)}
+    defaults = {field.name: field.default for field in fields(table)}
     headings = {field: heading for heading, all in HEADINGS.items() for field in all.split()}
-    found = []
-    for field, metavar, words in re.findall(
+    options = []
+    for field, metavar, text in re.findall(
         r"^    (\w+) :(?: (\S+))?\n((?:        .+\n)+)", table.__doc__ or "", re.MULTILINE
     ):
-        found.append(
+        options.append(
             Option(
                 field,
                 NAMES.get(field, field.replace("_", "-")),
                 _kind(hints[field]),
                 defaults[field],
                 metavar or None,
-                " ".join(words.split()),
+                " ".join(text.split()),
                 headings.get(field),
             )
         )
-    return tuple(found)
+    return tuple(options)
 
 
 def _kind(hint: Any) -> Any:
@@ -317,17 +325,17 @@ def _kind(hint: Any) -> Any:
 
 
 def check(drives: Sequence[Drive], options: Options) -> None:
-    """Raises UserError if hosts cannot reach every drive, or two drives would share what they
-    cannot."""
+    """Raises UserError if hosts cannot reach every drive, or if drives share a file or an
+    identity."""
     if not options.nbd and not options.nvme_tcp:
-        for one in drives:
-            if one.vfio_user is None and not one.ublk:
+        for drive in drives:
+            if drive.vfio_user is None and not drive.ublk:
                 raise UserError(
                     "serve: no address to listen on",
-                    f"drivebay serve {one.profile.name} --nbd unix:/tmp/drive.sock",
+                    f"drivebay serve {drive.profile.name} --nbd unix:/tmp/drive.sock",
                 )
     for key in ("vfio_user", "data", "state", "record", "serial", "nqn", "eui64"):
-        values = [getattr(one, key) for one in drives if getattr(one, key) is not None]
+        values = [getattr(drive, key) for drive in drives if getattr(drive, key) is not None]
         if len(values) > len(set(values)):
             raise UserError(
                 f"--{key.replace('_', '-')} {values[0]} is for one drive, not for {len(drives)}",
@@ -340,19 +348,19 @@ def check(drives: Sequence[Drive], options: Options) -> None:
         ("record", "record"),
         ("image", "from"),
     ):
-        for path in filter(None, (getattr(one, key) for one in drives)):
-            where = _identity_of(path)
-            if where in written:
+        for path in filter(None, (getattr(drive, key) for drive in drives)):
+            file = _identity_of(path)
+            if file in written:
                 raise UserError(
-                    f"--{name}: {path} is the file of --{written[where]}, which is written to",
-                    f"name a new file: --{written[where]} another.img",
+                    f"--{name}: {path} is the file of --{written[file]}, which is written to",
+                    f"name a new file: --{written[file]} another.img",
                 )
             if key != "image":
-                written[where] = name
+                written[file] = name
 
 
 def _identity_of(path: Path) -> object:
-    """What two names of one file have in common, whether it is there or not."""
+    """Returns a key that is equal for all paths of the same file, existing or not."""
     try:
         status = os.stat(path)
     except OSError:
