@@ -1,4 +1,4 @@
-"""Code lines of the product by room: no blank lines, no comments, no docstrings; `--rooms` lists them."""
+"""Counts code lines of the product by room: no blanks, comments or docstrings; `--rooms` lists."""
 
 import ast
 import re
