@@ -81,7 +81,7 @@ DRIVE_ROOMS: dict[str, set[str]] = {
 }
 DRIVE_GROUND = {
     *("events", "io", "memory", "pacer", "per_stream", "persist", "policy_plugin"),
-    *("stage", "superblock", "timeline", "victim_policy"),
+    *("stage", "superblock", "timeline", "victim_policies"),
 }
 
 # The virtual drive's model knows no wall clock, sockets or files of its own.

@@ -29,6 +29,7 @@ mod profile;
 mod stage;
 mod superblock;
 mod timeline;
+mod victim_policies;
 
 pub use device::life::Mark;
 pub use device::power_cut::Recovery;
@@ -57,3 +58,4 @@ pub use profile::{
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use superblock::State;
 pub use timeline::{Calendar, Fifo};
+pub use victim_policies::{Sealed, VICTIM_POLICIES, VictimPolicy};

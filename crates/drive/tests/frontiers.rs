@@ -16,13 +16,14 @@
 //! - d-choices takes an empty block without a draw.
 
 use crate::support::{Profile, one_by_one, page};
-use drivebay_drive::{Io, Op};
+use drivebay_drive::{Io, Op, VICTIM_POLICIES};
 use drivebay_units::Rng;
 
 const BLOCKS: usize = 512;
 const PAGES: usize = 64;
 const USER: usize = 27_306; // a spare factor of 1.2
 const WARM_UP: usize = 5 * USER;
+/// Superblocks drawn by d-choices.
 const CHOICES: u64 = 10;
 /// Writes in which it is measured. Draws of blocks are the drive's own: more of them, so that
 /// chance is small.
@@ -138,7 +139,7 @@ impl Naive {
                 };
                 gains.reduce(|best, i| if worth(i) > worth(best) { i } else { best })
             }
-            _ => {
+            "d-choices" => {
                 let empty = full.iter().copied().filter(|&i| valid[i] == 0);
                 if let Some(oldest) = empty.min_by_key(|&i| closed(i)) {
                     return oldest;
@@ -147,6 +148,7 @@ impl Naive {
                 let draws = draws.map(|_| full[self.rng.below(full.len() as u64) as usize]);
                 draws.min_by_key(|&i| valid[i])
             }
+            other => panic!("the simulation needs the rule of {other}"),
         };
         chosen.expect("something is full")
     }
@@ -233,7 +235,6 @@ fn of_drive(policy: &str, frontiers: Frontiers, load: Load) -> f64 {
     1.0 + (after.copied_pages - before.copied_pages) as f64 / measured as f64
 }
 
-const POLICIES: [&str; 4] = ["greedy", "fifo", "cost-benefit", "d-choices"];
 const LOADS: [Load; 3] = [Load::Uniform, Load::HotCold, Load::Zipf];
 
 #[test]
@@ -241,7 +242,7 @@ fn every_policy_amplifies_as_in_a_naive_simulation() {
     let all = [Frontiers::Single, Frontiers::Shared, Frontiers::Separate, Frontiers::Pairs];
     let cases = all.iter().flat_map(|f| LOADS.iter().map(move |l| (*f, *l)));
     for (frontiers, load) in cases {
-        for policy in POLICIES {
+        for policy in VICTIM_POLICIES.iter().map(|policy| policy.word) {
             let naive = Naive::new(policy, frontiers, false).amplification(load);
             let got = of_drive(policy, frontiers, load);
             let error = (got / naive - 1.0) * 100.0;
