@@ -16,7 +16,8 @@
 //!   thousand) is cheap beside the copies of a victim.
 //!
 //! Sources: greedy and FIFO as in Desnoyers (SYSTOR 2012); d-choices as in Van Houdt (SIGMETRICS
-//! 2013); cost-benefit as in Rosenblum and Ousterhout (1992).
+//! 2013); cost-benefit as in Rosenblum and Ousterhout (1992); windowed greedy as in Hu, Eleftheriou,
+//! Haas, Iliadis and Pletka (SYSTOR 2009).
 
 use drivebay_units::Rng;
 
@@ -83,6 +84,8 @@ policies! {
     "d-choices" ("choices") => d_choices,
     /// Largest (1 - u) x age / (1 + u), u being the share of valid pages.
     "cost-benefit" => cost_benefit,
+    /// Fewest valid pages among the `window` superblocks that were sealed first.
+    "windowed" ("window") => windowed,
 }
 
 fn greedy(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
@@ -122,6 +125,15 @@ fn cost_benefit(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
     let worth = |i: usize| u128::from(of.pages - of.valid[i]) * age(i);
     let cost = |i: usize| u128::from(of.pages + of.valid[i]);
     of.candidates().max_by(|&a, &b| (worth(a) * cost(b)).cmp(&(worth(b) * cost(a))).then(b.cmp(&a)))
+}
+
+/// If all in the window are full, the window widens until one gains, which is the oldest that does.
+fn windowed(of: &Sealed<'_>, window: u32, _: &mut Rng) -> Option<usize> {
+    let mut by_age: Vec<usize> = of.all().collect();
+    by_age.sort_unstable_by_key(|&i| of.blocks[i].sealed);
+    let (inside, beyond) = by_age.split_at(by_age.len().min(window as usize));
+    let emptiest = inside.iter().copied().filter(|&i| of.gains(i)).min_by_key(|&i| of.valid[i]);
+    emptiest.or_else(|| beyond.iter().copied().find(|&i| of.gains(i)))
 }
 
 #[cfg(test)]

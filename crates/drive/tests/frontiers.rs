@@ -14,6 +14,7 @@
 //!   the drive spares it.
 //! - The age that cost-benefit goes by is counted in blocks closed.
 //! - d-choices takes an empty block without a draw.
+//! - windowed widens its window, the blocks filled first, until one in it has an invalid page.
 
 use crate::support::{Profile, one_by_one, page};
 use drivebay_drive::{Io, Op, VICTIM_POLICIES};
@@ -25,6 +26,8 @@ const USER: usize = 27_306; // a spare factor of 1.2
 const WARM_UP: usize = 5 * USER;
 /// Superblocks drawn by d-choices.
 const CHOICES: u64 = 10;
+/// Superblocks in the window of the windowed policy.
+const WINDOW: usize = 32;
 /// Writes in which it is measured. Draws of blocks are the drive's own: more of them, so that
 /// chance is small.
 fn measured(policy: &str) -> usize {
@@ -124,7 +127,7 @@ impl Naive {
 
     fn victim(&mut self) -> usize {
         let full = (0..BLOCKS).filter(|&i| self.blocks[i].len() == PAGES);
-        let full: Vec<usize> =
+        let mut full: Vec<usize> =
             full.filter(|i| self.sees_filled || !self.open.contains(i)).collect();
         let valid = &self.valid;
         let closed = |i| if self.open.contains(&i) { self.closes } else { self.closed[i] };
@@ -138,6 +141,12 @@ impl Naive {
                     (1.0 - used) * (self.closes - closed(i)) as f64 / (1.0 + used)
                 };
                 gains.reduce(|best, i| if worth(i) > worth(best) { i } else { best })
+            }
+            "windowed" => {
+                full.sort_by_key(|&i| closed(i));
+                let full_ones = full.iter().take_while(|&&i| valid[i] == PAGES).count();
+                let window = full.iter().copied().take(WINDOW.max(full_ones + 1));
+                window.filter(|&i| valid[i] < PAGES).min_by_key(|&i| (valid[i], closed(i)))
             }
             "d-choices" => {
                 let empty = full.iter().copied().filter(|&i| valid[i] == 0);
@@ -223,6 +232,7 @@ fn of_drive(policy: &str, frontiers: Frontiers, load: Load) -> f64 {
         .timeless()
         .set("gc.victim_policy", policy)
         .set("gc.choices", CHOICES as i64)
+        .with("gc.window", WINDOW as i64)
         .device();
     let mut draw = load.draws();
     let write = |lpn: usize| -> Io { page(Op::Write, lpn as u64) };

@@ -405,6 +405,9 @@ sections! {
         victim_policy: Word,
         /// Number of superblocks that `d-choices` draws.
         choices: Whole = 1..=1024,
+        /// Number of superblocks, the oldest sealed ones, among which `windowed` chooses; required
+        /// with that policy.
+        window: Option<Whole> = 1..=1 << 20,
         /// `separate` frontiers for host and garbage collection, or one for both: `single`, with
         /// one victim at a time as in the literature's models, or `shared`, with as many victims in
         /// a row as bring a superblock beyond the reserve.
