@@ -73,9 +73,9 @@ DRIVE_ROOMS: dict[str, set[str]] = {
     "profile": {"ground"},
     "plugin": {"ground", "profile"},
     "physics": {"ground", "profile"},
-    "flash": {"ground", "profile", "plugin", "physics"},
+    "nand": {"ground", "profile", "plugin", "physics"},
     "host": {"ground", "profile"},
-    "firmware": {"ground", "profile", "plugin", "physics", "flash", "host"},
+    "firmware": {"ground", "profile", "plugin", "physics", "nand", "host"},
     "device": {"ground", "profile", "physics", "host", "firmware"},
     "crate": {"ground", "profile", "physics", "firmware", "device"},
 }

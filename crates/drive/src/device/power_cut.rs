@@ -30,20 +30,20 @@ impl Device {
     /// right after the write was served, the answer belongs to that write. Cost: 1 map entry.
     #[must_use]
     pub fn stream_page(&self, lba: u64) -> Option<StreamPage> {
-        let Some(flash) = self.media.flash() else { return Some(StreamPage::default()) };
+        let Some(flash) = self.media.page_mapped() else { return Some(StreamPage::default()) };
         flash.backend.stream_page(flash.page_of(lba))
     }
 
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
     #[must_use]
     pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
-        self.media.flash().is_none_or(|flash| flash.backend.is_programmed(place, at))
+        self.media.page_mapped().is_none_or(|flash| flash.backend.is_programmed(place, at))
     }
 
     /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the
     /// dies have begun by then. To be followed by [`Device::power_cut`].
     pub fn before_power_cut(&mut self, at: Nanos) {
-        if let Some(flash) = self.media.flash_mut() {
+        if let Some(flash) = self.media.page_mapped_mut() {
             flash.backend.dies_until(at);
         }
     }
@@ -52,7 +52,7 @@ impl Device {
     /// too, and what their zone holds behind them. They lie no further back than the write buffer
     /// is large.
     pub fn lose(&mut self, lba: u64, sectors: u64) {
-        if let (Some(flash), true) = (self.media.flash_mut(), self.zones.is_some()) {
+        if let (Some(flash), true) = (self.media.page_mapped_mut(), self.zones.is_some()) {
             let (first, last) = (flash.page_of(lba), flash.page_of(lba + sectors - 1));
             flash.backend.ftl_mut().trim(first, last.0 - first.0 + 1);
         }
@@ -70,7 +70,7 @@ impl Device {
                 media.cells.power_cut();
                 (0, at)
             }
-            Media::Flash(flash) => {
+            Media::PageMapped(flash) => {
                 let lost_pages = flash.backend.power_cut(at);
                 let streams = self.spec.streams.group_count() as u64;
                 let pages = streams * u64::from(self.spec.geometry.pages_per_die());
@@ -108,7 +108,7 @@ impl Device {
 
     /// Forgets what the drive was about to do for itself.
     pub(super) fn forget_work_under_way(&mut self) {
-        if let Some(flash) = self.media.flash_mut() {
+        if let Some(flash) = self.media.page_mapped_mut() {
             flash.forget_work_under_way(&self.spec);
         }
     }

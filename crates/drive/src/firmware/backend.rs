@@ -7,7 +7,7 @@
 //! lose both, so a superblock is erased only once all that was placed before it was given back is
 //! safe. If none was free then, it is erased when it is opened. Real firmware orders erases behind
 //! its journal for the same reason. Errors and wear are decided in `physics/reliability.rs` and
-//! carried out in `firmware/backend/errors.rs`; what parity and failed dies (`firmware/stripes.rs`)
+//! carried out in `firmware/backend/errors.rs`; what parity and failed dies (`firmware/datapath/stripes.rs`)
 //! come to is in `firmware/backend/dies.rs`.
 
 mod dies;
@@ -20,13 +20,14 @@ use std::ops::Range;
 use drivebay_units::{Lpn, Nanos, Ppa, Rng};
 
 use crate::events::{Event, EventKind, EventLog, Events, SuperblockState, Trigger};
+use crate::firmware::datapath::deferred::{DeferredQueue, Program};
+use crate::firmware::datapath::map_access::MapAccess;
+use crate::firmware::datapath::map_cache::MapTraffic;
+use crate::firmware::datapath::stripes::Stripes;
+use crate::firmware::datapath::write_buffer::WriteBuffer;
 use crate::firmware::ftl::Ftl;
-use crate::firmware::map_access::MapAccess;
-use crate::firmware::map_cache::MapTraffic;
-use crate::firmware::stripes::Stripes;
-use crate::firmware::write_buffer::WriteBuffer;
-use crate::flash::nand::{DeferredQueue, Nand, Program, ReadTimes};
 use crate::io::DeviceError;
+use crate::nand::dies::{Nand, ReadTimes};
 use crate::per_stream::PerStream;
 use crate::persist::persist;
 use crate::physics::reliability::Errors;
@@ -60,7 +61,7 @@ pub struct StreamPage {
 }
 
 /// The flash back end.
-pub struct Flash {
+pub struct BackEnd {
     geometry: Geometry,
     buffer_pages: u32,
     buffer_release: Option<BufferRelease>,
@@ -102,16 +103,16 @@ pub struct Flash {
     events: Option<Box<EventLog>>,
 }
 
-persist!(Flash: ftl, nand, buffers, deferred, errors, stripes, lost, lost_reads, map, now, dies_floor, read_only, media_error,
+persist!(BackEnd: ftl, nand, buffers, deferred, errors, stripes, lost, lost_reads, map, now, dies_floor, read_only, media_error,
     padded_pages, padding, merged; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
     protected, zoned, events, may_err);
 
-impl Flash {
+impl BackEnd {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
     ///
     /// # Errors
     /// [`DeviceError::Memory`].
-    pub fn new(spec: &Spec, rng: &Rng, memory: Option<Flash>) -> Result<Flash, DeviceError> {
+    pub fn new(spec: &Spec, rng: &Rng, memory: Option<BackEnd>) -> Result<BackEnd, DeviceError> {
         let g = &spec.geometry;
         let ftl = match memory.and_then(|flash| flash.ftl.reset(spec, rng)) {
             Some(ftl) => ftl,
@@ -125,7 +126,7 @@ impl Flash {
         let pending = spec.streams.count as u32 * rows + 8;
         let mut nand = Nand::new(&spec.nand, g, pending, rng);
         nand.set_scheduler(Plugin::new(spec, rng).filter(|plugin| plugin.decides.die_read));
-        Ok(Flash {
+        Ok(BackEnd {
             geometry: *g,
             buffer_pages: spec.buffer_pages,
             buffer_release: spec.buffer_release,
@@ -473,7 +474,7 @@ impl Flash {
         }
     }
 
-    /// [`Flash::make_durable`] for all that the host has written. Copies need none: what they were
+    /// [`BackEnd::make_durable`] for all that the host has written. Copies need none: what they were
     /// copied from is not erased before they are safe.
     pub fn flush(&mut self, at: Nanos) -> Nanos {
         let pages = u64::from(self.buffer_pages);

@@ -16,7 +16,7 @@
 use drivebay_units::Nanos;
 
 use crate::events::Trigger;
-use crate::firmware::backend::Flash;
+use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
 use crate::firmware::gc::Gc;
 use crate::io::DeviceError;
@@ -49,7 +49,7 @@ impl SlcCache {
 
     /// From where the host's next superblock of the cache would come; none if the cache is full or
     /// closed.
-    fn next(&self, flash: &Flash) -> Option<Mode> {
+    fn next(&self, flash: &BackEnd) -> Option<Mode> {
         if self.closed { None } else { flash.ftl().next_of_cache(flash.reserve()) }
     }
 
@@ -63,18 +63,18 @@ impl SlcCache {
         &mut self,
         at: Nanos,
         gc: &mut Gc,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) -> Result<(bool, Nanos), DeviceError> {
         let waits = self.spec.when_full == WhenFull::Fold;
-        let begin = controller.flash_core().free_at();
+        let begin = controller.ftl_core().free_at();
         gc.fold_while(Trigger::Foreground, flash, controller, |flash, _| {
             let ftl = flash.ftl();
             self.next(flash).is_none() && ftl.can_fold() && (waits || ftl.fold_is_empty())
         })?;
         let mode = self.next(flash);
         self.closed |= mode.is_none() && self.spec.fold_from_full;
-        let end = controller.flash_core().free_at();
+        let end = controller.ftl_core().free_at();
         let may_go_on = if end > begin { end } else { Nanos::ZERO };
         if let Some(mode) = mode {
             let opened = flash.open(HOST, at.max(may_go_on), mode);
@@ -92,7 +92,7 @@ impl SlcCache {
         &mut self,
         pages: u64,
         gc: &mut Gc,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
         let mut ratio_256 = self.spec.fold_ratio_256;
@@ -120,7 +120,7 @@ impl SlcCache {
         &mut self,
         until: Nanos,
         gc: &mut Gc,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) {
         let begin = gc.idle_since(controller).after(self.spec.fold_after);

@@ -1,13 +1,13 @@
-//! What parity takes and a failed die costs; which page is what is said in `firmware/stripes.rs`.
+//! What parity takes and a failed die costs; which page is what is said in `firmware/datapath/stripes.rs`.
 
 use drivebay_units::{Nanos, Ppa};
 
-use super::{Flash, NO_WAIT, ReadParts};
-use crate::firmware::stripes::{Role, Stripes};
-use crate::flash::nand::{ReadTimes, Ticket};
+use super::{BackEnd, NO_WAIT, ReadParts};
+use crate::firmware::datapath::stripes::{Role, Stripes};
+use crate::nand::dies::{ReadTimes, Ticket};
 use crate::superblock::Source;
 
-impl Flash {
+impl BackEnd {
     /// Dies that failed, and what is moved of them.
     #[inline(always)]
     pub fn stripes(&self) -> &Stripes {
@@ -90,7 +90,7 @@ impl Flash {
 
     // ---- Reads.
 
-    /// [`Flash::read`] where a read may not be plain; whether it was decoded as well.
+    /// [`BackEnd::read`] where a read may not be plain; whether it was decoded as well.
     #[inline(never)]
     pub(super) fn read_erring(
         &mut self,

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use drivebay_units::{Nanos, Ppa};
 
-use super::{Flash, NO_WAIT, ReadParts};
-use crate::flash::nand::ReadTimes;
+use super::{BackEnd, NO_WAIT, ReadParts};
+use crate::nand::dies::ReadTimes;
 use crate::physics::reliability::{Erased, Reliability};
 use crate::superblock::{Purpose, Source};
 
-impl Flash {
+impl BackEnd {
     /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as
     /// it takes; whether that is `for_host`.
     ///

@@ -2,12 +2,12 @@
 
 use drivebay_units::{Lpn, Nanos};
 
-use super::{Flash, StreamPage};
-use crate::firmware::write_buffer::WriteBuffer;
-use crate::flash::nand::DeferredQueue;
+use super::{BackEnd, StreamPage};
+use crate::firmware::datapath::deferred::DeferredQueue;
+use crate::firmware::datapath::write_buffer::WriteBuffer;
 use crate::persist::{StateError, ensure};
 
-impl Flash {
+impl BackEnd {
     /// Where the newest version of a page was put; none if the page holds no data. Cost: 1 map
     /// entry.
     pub fn stream_page(&self, lpn: Lpn) -> Option<StreamPage> {

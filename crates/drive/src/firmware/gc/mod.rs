@@ -11,7 +11,7 @@ mod pacing;
 use drivebay_units::Nanos;
 
 use crate::events::Trigger;
-use crate::firmware::backend::Flash;
+use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
 use crate::io::DeviceError;
 use crate::persist::{StateError, persist};
@@ -102,7 +102,7 @@ impl Gc {
     }
 
     /// Makes a reclaim group the current one.
-    pub fn enter(&mut self, group: usize, flash: &mut Flash) {
+    pub fn enter(&mut self, group: usize, flash: &mut BackEnd) {
         let before = flash.ftl().group();
         let Some(groups) = self.groups.as_mut().filter(|_| before != group) else { return };
         for place in [before, group] {
@@ -120,8 +120,8 @@ impl Gc {
 
     /// Copies may begin then, as far as the cores are concerned: commands wait behind them.
     #[inline(always)]
-    fn free_at(&self, flash: &Flash, controller: &mut Controller) -> Nanos {
-        let at = controller.flash_core().free_at();
+    fn free_at(&self, flash: &BackEnd, controller: &mut Controller) -> Nanos {
+        let at = controller.ftl_core().free_at();
         self.groups.as_ref().map_or(at, |groups| at.max(groups.until[flash.ftl().group()]))
     }
 
@@ -158,7 +158,7 @@ impl Gc {
         &mut self,
         pages: u64,
         backpressure: bool,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
         if self.ledger.starts_at(Self::free_pages(flash))
@@ -176,19 +176,19 @@ impl Gc {
     }
 
     /// Whether free space is so low that it runs behind writes.
-    pub fn runs(&self, flash: &Flash) -> bool {
+    pub fn runs(&self, flash: &BackEnd) -> bool {
         self.ledger.starts_at(Self::free_pages(flash))
     }
 
     /// Of the current reclaim group.
     #[inline(always)]
-    fn free_pages(flash: &Flash) -> u64 {
+    fn free_pages(flash: &BackEnd) -> u64 {
         let ftl = flash.ftl();
         if ftl.has_groups() { ftl.free_in_group() } else { ftl.free_pages() }
     }
 
     /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
-    pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
+    pub fn refresh(&mut self, flash: &mut BackEnd, controller: &mut Controller) {
         if flash.ftl().must_collect() {
             if let Some(group) = flash.ftl().suggested_group() {
                 self.enter(group, flash);
@@ -202,7 +202,7 @@ impl Gc {
         &mut self,
         host_pages: u64,
         deferred: bool,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) {
         if flash.is_read_only() {
@@ -226,13 +226,13 @@ impl Gc {
 
     #[cold]
     #[inline(never)]
-    fn run_in_group(&mut self, flash: &mut Flash, controller: &mut Controller) {
+    fn run_in_group(&mut self, flash: &mut BackEnd, controller: &mut Controller) {
         self.run_as(Core::OfGroup, flash, controller);
     }
 
     /// Copies what is due behind a command.
     #[inline(always)]
-    fn run_as(&mut self, core: Core, flash: &mut Flash, controller: &mut Controller) {
+    fn run_as(&mut self, core: Core, flash: &mut BackEnd, controller: &mut Controller) {
         let job = Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core };
         let from = self.free_at(flash, controller);
         self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
@@ -245,10 +245,10 @@ impl Gc {
     /// Copies what is due in the background or in a round.
     #[cold]
     #[inline(never)]
-    fn run_deferred(&mut self, had_debt: bool, flash: &mut Flash, controller: &mut Controller) {
+    fn run_deferred(&mut self, had_debt: bool, flash: &mut BackEnd, controller: &mut Controller) {
         let job =
             Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core: Core::Beside };
-        let from = controller.flash_core().free_at();
+        let from = controller.ftl_core().free_at();
         self.ledger.defer(had_debt, from);
         self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
             let goes_on = gc.ledger.copies_in_background(u64::from(step.pages), step.given);
@@ -275,9 +275,9 @@ impl Gc {
         &mut self,
         job: Job,
         from: Nanos,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
-        mut next: impl FnMut(&mut Gc, &mut Flash, Nanos, Step) -> Option<Nanos>,
+        mut next: impl FnMut(&mut Gc, &mut BackEnd, Nanos, Step) -> Option<Nanos>,
     ) -> bool {
         let Job { purpose, trigger, core } = job;
         let (mut at, mut step) = (from, Step::default());
@@ -295,8 +295,8 @@ impl Gc {
                 let cost = self.copy(source, stream, copies_from, trigger, flash, controller);
                 let took = copies_from.after(cost).since(begin);
                 match core {
-                    Core::Busy => controller.flash_core().gc(took),
-                    Core::Idle => controller.flash_core().gc_from(copies_from, cost),
+                    Core::Busy => controller.ftl_core().gc(took),
+                    Core::Idle => controller.ftl_core().gc_from(copies_from, cost),
                     Core::Beside => {}
                     Core::OfGroup => {
                         let group = flash.ftl().group();
@@ -319,7 +319,7 @@ impl Gc {
     /// Copies take a reclaim group until then, and so much of a core's work.
     #[cold]
     fn take_group(&mut self, group: usize, until: Nanos, cost: Nanos, controller: &mut Controller) {
-        controller.flash_core().work_beside(cost);
+        controller.ftl_core().work_beside(cost);
         if let Some(groups) = &mut self.groups {
             groups.until[group] = until;
         }
@@ -333,7 +333,7 @@ impl Gc {
         stream: usize,
         at: Nanos,
         trigger: Trigger,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &Controller,
     ) -> Nanos {
         // Pages are programmed in order: none before the data of all before it has come.
@@ -350,9 +350,9 @@ impl Gc {
     /// [`DeviceError::NoSpace`] if there is no victim; [`DeviceError::Policy`].
     fn make_room(
         &mut self,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
-        lacks: impl Fn(&Flash, u32) -> bool,
+        lacks: impl Fn(&BackEnd, u32) -> bool,
     ) -> Result<Nanos, DeviceError> {
         if !lacks(flash, 0) {
             return Ok(Nanos::ZERO);
@@ -377,7 +377,7 @@ impl Gc {
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
     pub fn run_to_reserve(
         &mut self,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
         let quantum = self.ledger.foreground_victims();
@@ -394,15 +394,15 @@ impl Gc {
     pub fn fold_while(
         &mut self,
         trigger: Trigger,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
-        mut next: impl FnMut(&Flash, Step) -> bool,
+        mut next: impl FnMut(&BackEnd, Step) -> bool,
     ) -> Result<(), DeviceError> {
         let job = Job { purpose: Purpose::Folding, trigger, core: Core::Busy };
         let mut before = Step::default();
         while next(flash, before) {
             self.make_room(flash, controller, |flash, _| !flash.may_copy_beside_reserve())?;
-            let from = controller.flash_core().free_at();
+            let from = controller.ftl_core().free_at();
             let mut is_first = true;
             let found = self.copy_while(job, from, flash, controller, |_, _, at, step| {
                 before = step;
@@ -417,18 +417,23 @@ impl Gc {
 
     /// Moves what a failed die held, page by page when each is due, up to `until`; commands wait
     /// behind it.
-    pub fn rebuild_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
+    pub fn rebuild_until(
+        &mut self,
+        until: Nanos,
+        flash: &mut BackEnd,
+        controller: &mut Controller,
+    ) {
         while flash.stripes().due() <= until {
-            let lacks = |flash: &Flash, _| !flash.may_copy_beside_reserve();
+            let lacks = |flash: &BackEnd, _| !flash.may_copy_beside_reserve();
             if flash.is_read_only() || self.make_room(flash, controller, lacks).is_err() {
                 return flash.stop_moving();
             }
-            let due = flash.stripes().due().max(controller.flash_core().free_at());
+            let due = flash.stripes().due().max(controller.ftl_core().free_at());
             let Some(source) = flash.next_to_move() else { return };
             let stream = flash.ftl_mut().begin_copy(&source);
             let from = due.max(flash.buffer_free_at(stream));
             let cost = self.copy(source, stream, from, Trigger::Behind, flash, controller);
-            controller.flash_core().gc_from(from, cost);
+            controller.ftl_core().gc_from(from, cost);
             flash.note_moved(source.pages, from);
         }
     }
@@ -461,7 +466,7 @@ impl Gc {
     /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks
     /// for what has been done by then. A copy that has begun is finished, and a command that comes
     /// waits for it.
-    pub fn run_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
+    pub fn run_until(&mut self, until: Nanos, flash: &mut BackEnd, controller: &mut Controller) {
         let Some(idle) = self.idle else { return };
         let from = self.idle_since(controller).after(idle.after);
         for group in 0..flash.ftl().streams().groups {
@@ -477,10 +482,10 @@ impl Gc {
         &mut self,
         from: Nanos,
         until: Nanos,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) {
-        let may_copy = |flash: &Flash| flash.may_copy_beside_reserve();
+        let may_copy = |flash: &BackEnd| flash.may_copy_beside_reserve();
         self.copy_idle(Purpose::Folding, from, until, flash, controller, may_copy);
     }
 
@@ -489,9 +494,9 @@ impl Gc {
         purpose: Purpose,
         from: Nanos,
         until: Nanos,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
-        may_copy: impl Fn(&Flash) -> bool,
+        may_copy: impl Fn(&BackEnd) -> bool,
     ) {
         let core = if self.groups.is_some() { Core::OfGroup } else { Core::Idle };
         let job = Job { purpose, trigger: Trigger::Idle, core };

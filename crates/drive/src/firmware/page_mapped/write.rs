@@ -8,7 +8,7 @@
 
 use drivebay_units::{Lpn, Nanos};
 
-use super::{FlashMedia, SHIFT_4K};
+use super::{PageMappedMedia, SHIFT_4K};
 use crate::firmware::controller::Controller;
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::WorkClass;
@@ -17,7 +17,7 @@ use crate::profile::Costs;
 use crate::stage::Stage;
 use crate::superblock::Mode;
 
-impl FlashMedia {
+impl PageMappedMedia {
     /// A write whose data has come through the write path.
     #[inline]
     pub(super) fn write(
@@ -66,7 +66,7 @@ impl FlashMedia {
     #[inline(always)]
     fn write_pass(&mut self, from: Nanos, pages: u64, path: &mut Path) -> Nanos {
         let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
-        self.run_flash_core(from, cost, path)
+        self.run_ftl_core(from, cost, path)
     }
 
     /// Finds places for `count` pages; returns when all are in the buffer.
@@ -178,7 +178,7 @@ impl FlashMedia {
 
     /// Flush: everything acknowledged so far goes to flash.
     pub(super) fn flush(&mut self, from: Nanos, path: &mut Path) -> Nanos {
-        let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        let begin = self.run_ftl_core(from, |costs| costs.write_command, path);
         if !self.flush_waits {
             return begin;
         }
@@ -189,7 +189,7 @@ impl FlashMedia {
     /// Reclaim Unit Handle Update: the handle's next write begins a new superblock. What is left of
     /// the present one is filled with nothing, as open blocks are closed.
     pub(super) fn update_handle(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
-        let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        let begin = self.run_ftl_core(from, |costs| costs.write_command, path);
         let stream = self.backend.ftl().streams().of_place(io.handle);
         self.backend.pad(stream, self.backend.ftl().room(stream), begin);
         while self.backend.pass(stream, begin) {
@@ -201,7 +201,7 @@ impl FlashMedia {
     /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS
     /// and NVMe standards allow.
     pub(super) fn trim(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
-        let passed = self.run_flash_core(from, |costs| costs.write_command, path);
+        let passed = self.run_ftl_core(from, |costs| costs.write_command, path);
         self.unmap(passed, io, path)
     }
 

@@ -2,7 +2,7 @@
 
 use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
-use super::{FlashMedia, SHIFT_4K};
+use super::{PageMappedMedia, SHIFT_4K};
 use crate::firmware::backend::{NO_WAIT, ReadParts};
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::WorkClass;
@@ -10,7 +10,7 @@ use crate::io::Io;
 use crate::profile::Costs;
 use crate::stage::Stage;
 
-impl FlashMedia {
+impl PageMappedMedia {
     /// Look-up, flash page by flash page, and up the link as each arrives.
     #[inline]
     pub(super) fn read(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
@@ -26,7 +26,7 @@ impl FlashMedia {
         let cost = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let from = path.controller.admit_read(from, bytes, path.stages);
-        let mut known = self.run_flash_core(from, cost, path);
+        let mut known = self.run_ftl_core(from, cost, path);
         if self.backend.has_map_cache() {
             let ready = self.backend.translate(known, first, last, false);
             known = path.book(Stage::Map, known, ready);

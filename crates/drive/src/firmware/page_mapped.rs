@@ -10,7 +10,7 @@ mod zones;
 
 use drivebay_units::{Lpn, Nanos, Rng};
 
-use crate::firmware::backend::Flash;
+use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
 use crate::firmware::gc::Gc;
 use crate::firmware::path::Path;
@@ -29,9 +29,9 @@ use crate::timeline::NEVER;
 const SHIFT_4K: u32 = 3;
 
 /// Flash, and what its firmware does beside the back end.
-pub struct FlashMedia {
+pub struct PageMappedMedia {
     /// Map, superblocks, write buffer and dies.
-    pub backend: Flash,
+    pub backend: BackEnd,
     gc: Gc,
     slc_cache: Option<Box<SlcCache>>,
     read_ahead: Option<Box<ReadAhead>>,
@@ -49,11 +49,11 @@ pub struct FlashMedia {
     zones: Option<ZoneSpec>,
 }
 
-persist!(FlashMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages;
+persist!(PageMappedMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages;
     given: geometry, page_shift, flush_waits, slc_cycle_weight, end_of_life,
     zones);
 
-impl FlashMedia {
+impl PageMappedMedia {
     /// Fresh flash; `memory`: flash whose tables are used where they fit.
     ///
     /// # Errors
@@ -61,10 +61,10 @@ impl FlashMedia {
     pub fn new(
         spec: &Spec,
         rng: &Rng,
-        memory: Option<FlashMedia>,
-    ) -> Result<FlashMedia, DeviceError> {
-        Ok(FlashMedia {
-            backend: Flash::new(spec, rng, memory.map(|old| old.backend))?,
+        memory: Option<PageMappedMedia>,
+    ) -> Result<PageMappedMedia, DeviceError> {
+        Ok(PageMappedMedia {
+            backend: BackEnd::new(spec, rng, memory.map(|old| old.backend))?,
             gc: Gc::new(spec),
             slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
@@ -183,7 +183,7 @@ impl FlashMedia {
             | Op::ZrwaFlush
             | Op::ZoneOffline => self.manage_zone(from, io, path)?,
         };
-        path.controller.flash_core().close_command();
+        path.controller.ftl_core().close_command();
         if self.end_of_life.is_some_and(|end| self.host_4k >= end.writes_4k) {
             self.backend.wear_out();
         }
@@ -215,7 +215,7 @@ impl FlashMedia {
 
     /// A command's pass through the flash core, after what the drive did for itself while idle.
     #[inline(always)]
-    fn run_flash_core(
+    fn run_ftl_core(
         &mut self,
         from: Nanos,
         cost: impl Fn(&Costs) -> Nanos,
@@ -225,7 +225,7 @@ impl FlashMedia {
             self.work_until(from, path.controller);
             self.gc.end_idle();
         }
-        let end = path.run_flash_core(from, cost);
+        let end = path.run_ftl_core(from, cost);
         self.backend.dies_until(end);
         end
     }
@@ -276,10 +276,10 @@ impl FlashMedia {
             WorkClass::Copy => gc.follow_write(pages, path.backpressure, backend, controller)?,
             WorkClass::Refresh => gc.refresh(backend, controller),
             WorkClass::Journal => {
-                let programs = backend.write_journal(controller.flash_core().free_at());
+                let programs = backend.write_journal(controller.ftl_core().free_at());
                 if programs > 0 {
                     let cost = controller.costs().journal.times(programs);
-                    controller.flash_core().gc(cost);
+                    controller.ftl_core().gc(cost);
                 }
             }
         }

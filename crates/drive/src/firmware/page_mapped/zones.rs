@@ -14,14 +14,14 @@ use std::ops::Range;
 
 use drivebay_units::{Lpn, Nanos};
 
-use super::FlashMedia;
+use super::PageMappedMedia;
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::WorkClass;
 use crate::io::{DeviceError, Io, Op};
 use crate::profile::ZoneSpec;
 use crate::stage::Stage;
 
-impl FlashMedia {
+impl PageMappedMedia {
     /// A step of a command that the zones have taken (`firmware/zones.rs`).
     #[cold]
     pub(super) fn manage_zone(
@@ -38,7 +38,7 @@ impl FlashMedia {
             }
             Op::ZrwaFlush => {
                 path.left = Nanos::ZERO;
-                let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+                let begin = self.run_ftl_core(from, |costs| costs.write_command, path);
                 let zone = io.lba - io.lba % zones.sectors;
                 let end = io.lba + (1 << self.page_shift);
                 self.commit(zone..end, usize::from(io.handle), begin, path)?
@@ -46,7 +46,7 @@ impl FlashMedia {
             Op::ZoneReset if io.sectors > 0 => self.reset_zone(&zones, from, io, is_active, path),
             _ => {
                 path.left = Nanos::ZERO;
-                self.run_flash_core(from, |costs| costs.write_command, path)
+                self.run_ftl_core(from, |costs| costs.write_command, path)
             }
         })
     }
@@ -82,7 +82,7 @@ impl FlashMedia {
         path: &mut Path,
     ) -> Result<Nanos, DeviceError> {
         let stream = usize::from(io.handle);
-        let mut begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        let mut begin = self.run_ftl_core(from, |costs| costs.write_command, path);
         if path.left == Nanos::ZERO {
             begin = self.commit(io.lba..io.lba + u64::from(io.sectors), stream, begin, path)?;
         }
@@ -117,7 +117,7 @@ impl FlashMedia {
         }
         let step = path.left.min(zones.slice);
         path.left = path.left.since(step);
-        let clock = path.controller.take_flash_core(from, step, path.stages);
+        let clock = path.controller.take_ftl_core(from, step, path.stages);
         self.backend.dies_until(clock);
         if is_first {
             self.backend.ftl_mut().trim(first, pages);
@@ -134,7 +134,7 @@ impl FlashMedia {
     #[cold]
     pub(super) fn append_pass(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         match self.zones {
-            Some(zones) if io.op == Op::Append => self.run_flash_core(from, |_| zones.append, path),
+            Some(zones) if io.op == Op::Append => self.run_ftl_core(from, |_| zones.append, path),
             _ => from,
         }
     }
