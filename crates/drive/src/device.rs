@@ -23,6 +23,7 @@ use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
 use crate::firmware::datapath::map_cache::MapTraffic;
 use crate::firmware::ftl::Ftl;
+use crate::firmware::gc::port::GcPort;
 use crate::firmware::health::Log;
 use crate::firmware::media::Media;
 use crate::firmware::path::Path;
@@ -157,7 +158,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError::Policy`], once a policy plug-in has given an answer that is not allowed.
     pub fn check_plugin(&self) -> Result<(), DeviceError> {
-        self.media.page_mapped().map_or(Ok(()), |flash| flash.backend.check_plugin())
+        self.media.page_mapped().map_or(Ok(()), |flash| flash.backend.check_policy())
     }
 
     /// The zones, in the order of their addresses: none on a drive without.

@@ -10,6 +10,7 @@
 //! carried out in `firmware/backend/errors.rs`; what parity and failed dies (`firmware/datapath/stripes.rs`)
 //! come to is in `firmware/backend/dies.rs`.
 
+mod copies;
 mod dies;
 mod errors;
 mod power_cut;
@@ -26,6 +27,7 @@ use crate::firmware::datapath::map_cache::MapTraffic;
 use crate::firmware::datapath::stripes::Stripes;
 use crate::firmware::datapath::write_buffer::WriteBuffer;
 use crate::firmware::ftl::Ftl;
+use crate::firmware::gc::port::GcPort;
 use crate::io::DeviceError;
 use crate::nand::dies::{Nand, ReadTimes};
 use crate::per_stream::PerStream;
@@ -184,13 +186,6 @@ impl BackEnd {
         let Decisions { die_reads, die_reads_delayed, .. } = of_dies;
         let decisions = Decisions { die_reads, die_reads_delayed, ..plugin.decisions };
         Some((plugin.decides, decisions))
-    }
-
-    /// [`DeviceError::Policy`], once a plug-in has given an answer that is not allowed.
-    #[inline]
-    pub fn check_plugin(&self) -> Result<(), DeviceError> {
-        let plugins = [self.ftl.plugin(), self.nand.scheduler()];
-        plugins.into_iter().flatten().try_for_each(Plugin::check)
     }
 
     /// Time of the newest submission, or the end of the last idle time.
@@ -355,68 +350,11 @@ impl BackEnd {
         }
     }
 
-    /// When the buffers have a place for another flash page of copies.
-    #[inline(always)]
-    pub fn copies_free_at(&mut self) -> Nanos {
-        let streams = self.ftl.streams();
-        let first = self.buffer_free_at(streams.copies);
-        streams.more_copies().map(|stream| self.buffer_free_at(stream)).fold(first, Nanos::max)
-    }
-
-    /// When the buffers have a place each for another flash page of the host's and of garbage
-    /// collection's.
-    pub fn room_at(&mut self) -> Nanos {
-        let (copies, hosts) = (self.copies_free_at(), self.ftl.streams().hosts());
-        hosts.map(|stream| self.buffer_free_at(stream)).fold(copies, Nanos::max)
-    }
-
-    /// Flash pages of copies that have taken a place in the buffer so far.
-    pub fn copies_taken(&self) -> u64 {
-        self.buffers[self.ftl.streams().copies].taken()
-    }
-
-    /// When these flash pages of copies are programmed, by their number in their stream; those of a
-    /// row that has only begun are left out. Cost: 1 ring entry each.
-    pub fn copies_programmed_at(&mut self, pages: Range<u64>) -> Nanos {
-        let stream = self.ftl.streams().copies;
-        let known = self.buffers[stream].known();
-        let mut last = Nanos::ZERO;
-        for page in pages.start.max(known.start)..pages.end.min(known.end) {
-            while self.buffers[stream].waits(page) && self.deferred.has_programs() {
-                self.program_next();
-            }
-            if !self.buffers[stream].waits(page) {
-                last = last.max(self.buffers[stream].end_of(page, &self.nand));
-            }
-        }
-        last
-    }
-
     /// What part of the write buffer is taken at `at`, in 1/64: the host's or garbage collection's,
     /// whichever is more. Cost: 1 ring entry for each place.
     pub fn buffer_taken_64(&self, at: Nanos) -> u32 {
         let taken = |buffer: &WriteBuffer| buffer.taken_64(at, &self.nand);
         self.buffers.iter().map(taken).max().unwrap_or(0)
-    }
-
-    /// Whether a copy has neither room at its frontier nor a superblock to open. Where the host
-    /// shares the frontier, the reserve is for the foreground alone, which finishes the victims
-    /// that it begins: else the host could take the room that the rest of one needs.
-    #[inline(always)]
-    pub fn no_room_to_copy(&self) -> bool {
-        let kept = || if self.ftl.streams().share() { self.reserve() } else { 0 };
-        self.ftl.room_for_copies() == 0 && self.ftl.free_superblocks() <= kept()
-    }
-
-    /// Pages filled with nothing since the last call.
-    pub fn take_padding(&mut self) -> u64 {
-        std::mem::take(&mut self.padding)
-    }
-
-    /// Whether a flash page can be copied without touching the reserve.
-    pub fn may_copy_beside_reserve(&self) -> bool {
-        self.ftl.room_for_copies() >= 1 << self.geometry.page_shift
-            || self.ftl.free_superblocks() > self.reserve()
     }
 
     /// Free superblocks that only garbage collection may use.
@@ -598,68 +536,6 @@ impl BackEnd {
         StreamPage { stream: superblock.stream, page }
     }
 
-    // ---- Copying, for garbage collection and folding.
-
-    /// Reads what is valid in a flash page of the victim at `at`; returns when it is in the
-    /// controller.
-    ///
-    /// Cost: 1 die and 1 calendar.
-    #[inline(always)]
-    pub fn read_source(&mut self, source: &Source, at: Nanos, trigger: Trigger) -> Nanos {
-        if self.events.is_some() {
-            self.note_copy(source, at, trigger);
-        }
-        let page = source.first.0 >> self.geometry.page_shift;
-        let mut floor = at;
-        if self.ftl.has_groups() {
-            // The other groups are not so far.
-            self.start_until(at);
-            floor = self.now.min(at);
-        } else {
-            self.dies_until(at);
-        }
-        let bytes = u64::from(source.pages) * self.geometry.unit_bytes();
-        let mut done = if self.may_err {
-            self.read_erring_source(source, at, bytes)
-        } else {
-            self.nand.read_inside(floor, at, page, bytes).done
-        };
-        if self.map.is_cached() {
-            done = done.max(self.translate_source(source, at));
-        }
-        done
-    }
-
-    /// Places what is valid in a flash page of the victim in its stream of copies, from `from` on;
-    /// at `at` the copying began.
-    ///
-    /// Cost: [`Ftl::relocate`] and `fill` for the new addresses.
-    #[inline(always)]
-    pub fn relocate(&mut self, mut source: Source, stream: usize, at: Nanos, from: Nanos) {
-        self.map.note_change(source.extents);
-        while source.valid != 0 {
-            if self.ftl.room(stream) == 0 {
-                let opened = self.open(stream, at, Mode::Native);
-                assert!(opened, "the reserve always has a superblock for garbage collection");
-            }
-            let (first, count) = self.ftl.relocate(&mut source, stream);
-            self.fill(stream, first, count, from);
-        }
-    }
-
-    /// Gives the victim back that has been read to its end; worn flash may not survive its next
-    /// erase.
-    pub fn retire_victim(&mut self, purpose: Purpose, at: Nanos, trigger: Trigger) {
-        if self.events.is_some() {
-            self.note_retired(purpose, at, trigger);
-        }
-        if self.errors.is_some() && !self.victim_survives_erase(purpose) {
-            self.ftl.discard_victim(purpose);
-        } else {
-            self.ftl.finish_victim(purpose, |stream| self.buffers[stream].taken());
-        }
-    }
-
     // ---- Events, while they are kept.
 
     /// From now on the first `limit` events are kept, and how busy dies and channels are.
@@ -751,19 +627,6 @@ impl BackEnd {
         let pages = MapAccess::pages(first, last);
         let ready = self.load_map_page(from, *pages.start(), true);
         ready.max(self.load_map_page(from, *pages.end(), true))
-    }
-
-    /// `translate` for the pages copied out of a flash page.
-    #[inline(never)]
-    fn translate_source(&mut self, source: &Source, from: Nanos) -> Nanos {
-        let mut ready = from;
-        let mut valid = source.valid;
-        while valid != 0 {
-            let lpn = self.ftl.page_at(Ppa(source.first.0 + valid.trailing_zeros()));
-            valid &= valid - 1;
-            ready = ready.max(self.translate(from, lpn, lpn, true));
-        }
-        ready
     }
 
     fn load_map_page(&mut self, from: Nanos, page: u32, change: bool) -> Nanos {

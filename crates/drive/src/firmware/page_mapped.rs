@@ -10,6 +10,7 @@ mod zones;
 
 use drivebay_units::{Lpn, Nanos, Rng};
 
+use crate::events::Trigger;
 use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
 use crate::firmware::gc::Gc;
@@ -140,9 +141,21 @@ impl PageMappedMedia {
         self.gc.works_when_idle() || self.backend.stripes().due() < NEVER
     }
 
-    /// Moves what is due of a failed die up to `until`.
+    /// Moves the data of a failed die, page by page as each is due, up to `until`; commands wait
+    /// for it.
     pub fn rebuild_until(&mut self, until: Nanos, controller: &mut Controller) {
-        self.gc.rebuild_until(until, &mut self.backend, controller);
+        let (gc, backend) = (&mut self.gc, &mut self.backend);
+        while backend.stripes().due() <= until {
+            if backend.is_read_only() || gc.make_room_to_copy(backend, controller).is_err() {
+                return backend.stop_moving();
+            }
+            let due = backend.stripes().due().max(controller.ftl_core().free_at());
+            let Some((source, stream)) = backend.next_to_move() else { return };
+            let from = due.max(backend.buffer_free_at(stream));
+            let cost = gc.copy(source, stream, from, Trigger::Behind, backend, controller);
+            controller.ftl_core().gc_from(from, cost);
+            backend.note_moved(source.pages, from);
+        }
     }
 
     /// What the flash says behind a write that was admitted at `at`.
@@ -274,7 +287,11 @@ impl PageMappedMedia {
                 }
             }
             WorkClass::Copy => gc.follow_write(pages, path.backpressure, backend, controller)?,
-            WorkClass::Refresh => gc.refresh(backend, controller),
+            WorkClass::Refresh => {
+                if let Some(group) = backend.suggested_group() {
+                    gc.refresh(group, backend, controller);
+                }
+            }
             WorkClass::Journal => {
                 let programs = backend.write_journal(controller.ftl_core().free_at());
                 if programs > 0 {

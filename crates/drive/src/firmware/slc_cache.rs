@@ -68,7 +68,7 @@ impl SlcCache {
     ) -> Result<(bool, Nanos), DeviceError> {
         let waits = self.spec.when_full == WhenFull::Fold;
         let begin = controller.ftl_core().free_at();
-        gc.fold_while(Trigger::Foreground, flash, controller, |flash, _| {
+        gc.fold_while(Trigger::Foreground, flash, controller, |flash: &BackEnd, _| {
             let ftl = flash.ftl();
             self.next(flash).is_none() && ftl.can_fold() && (waits || ftl.fold_is_empty())
         })?;
@@ -104,7 +104,7 @@ impl SlcCache {
             ratio_256 = 0;
         }
         self.debt.feed(pages * ratio_256);
-        gc.fold_while(Trigger::Behind, flash, controller, |flash, step| {
+        gc.fold_while(Trigger::Behind, flash, controller, |flash: &BackEnd, step| {
             self.debt.draw(u64::from(step.pages) * 256);
             self.debt.allows() && flash.ftl().can_fold()
         })?;

@@ -193,17 +193,6 @@ impl BackEnd {
         }
     }
 
-    /// What is valid in the next flash page of a failed die that is moved; none if nothing is left
-    /// there.
-    pub fn next_to_move(&mut self) -> Option<Source> {
-        loop {
-            let page = self.stripes.next_to_move()?;
-            if let Some(source) = self.ftl.source_at(page) {
-                return Some(source);
-            }
-        }
-    }
-
     /// So many pages were moved from `at` on.
     pub fn note_moved(&mut self, pages: u32, at: Nanos) {
         self.stripes.note_moved(pages, at);
