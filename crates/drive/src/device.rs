@@ -23,7 +23,6 @@ use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
 use crate::firmware::datapath::map_cache::MapTraffic;
 use crate::firmware::ftl::Ftl;
-use crate::firmware::gc::port::GcPort;
 use crate::firmware::health::Log;
 use crate::firmware::media::Media;
 use crate::firmware::path::Path;
@@ -146,7 +145,7 @@ impl Device {
     /// If the media is written in place.
     #[must_use]
     pub fn ftl(&self) -> &Ftl {
-        self.media.page_mapped().expect("the media is flash").backend.ftl()
+        &self.media.page_mapped().expect("the media is flash").backend.ftl
     }
 
     /// What a policy plug-in takes, and was asked so far; none without one.
@@ -158,7 +157,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError::Policy`], once a policy plug-in has given an answer that is not allowed.
     pub fn check_plugin(&self) -> Result<(), DeviceError> {
-        self.media.page_mapped().map_or(Ok(()), |flash| flash.backend.check_policy())
+        self.media.page_mapped().map_or(Ok(()), |flash| flash.backend.check_plugin())
     }
 
     /// The zones, in the order of their addresses: none on a drive without.
@@ -184,7 +183,7 @@ impl Device {
             placed_pages: work.programmed + self.lived.programmed_4k,
             copied_pages: self.media.page_mapped().map_or(0, |flash| flash.copied_4k()),
             slc_pages: work.slc_programmed,
-            slc_erases: self.media.of_back_end(|flash| flash.ftl().slc_erases()),
+            slc_erases: self.media.of_back_end(|flash| flash.ftl.slc_erases()),
             erases: work.erases,
             page_reads: work.page_reads,
             read_bytes: work.read_bytes + self.lived.flash_read_bytes,
@@ -194,14 +193,14 @@ impl Device {
             temperature_c: self.thermal.temperature_c(),
             throttle_stage: self.thermal.stage(),
             reliability: self.media.of_back_end(BackEnd::reliability),
-            map: self.media.of_back_end(BackEnd::map_traffic),
+            map: self.media.of_back_end(|flash| flash.map.traffic()),
         }
     }
 
     /// Data that the SLC cache can hold at most just now, and valid data in it, in 4 KiB pages.
     #[must_use]
     pub fn cache_pages(&self) -> (u64, u64) {
-        let (room, held) = self.media.of_back_end(|flash| flash.ftl().cache_pages(flash.reserve()));
+        let (room, held) = self.media.of_back_end(|flash| flash.ftl.cache_pages(flash.reserve()));
         let shift = self.spec.geometry.unit_shift;
         (room << shift, held << shift)
     }
@@ -210,7 +209,7 @@ impl Device {
     /// place.
     #[must_use]
     pub fn free_4k(&self) -> u64 {
-        self.media.of_back_end(|flash| flash.ftl().free_pages()) << self.spec.geometry.unit_shift
+        self.media.of_back_end(|flash| flash.ftl.free_pages()) << self.spec.geometry.unit_shift
     }
 
     /// Sectors that hold data, in whole mapping units: all, where the media is written in place.
@@ -224,7 +223,7 @@ impl Device {
     #[must_use]
     pub fn is_mapped(&self, lba: u64) -> bool {
         let flash = self.media.page_mapped();
-        flash.is_none_or(|flash| flash.backend.ftl().look_up(flash.page_of(lba)).is_some())
+        flash.is_none_or(|flash| flash.backend.ftl.look_up(flash.page_of(lba)).is_some())
     }
 
     /// The environment has another temperature from now on, -40 to 100 degrees Celsius.
@@ -272,7 +271,7 @@ impl Device {
         if now >= self.thermal.next_step() {
             self.advance_thermal(now);
         }
-        let rebuild = self.media.page_mapped().map_or(NEVER, |flash| flash.backend.stripes().due());
+        let rebuild = self.media.page_mapped().map_or(NEVER, |flash| flash.backend.stripes.due());
         self.work_at = self.thermal.next_step().min(rebuild);
     }
 
@@ -284,7 +283,7 @@ impl Device {
         let (now, has_zones) = (self.now(), self.zones.is_some());
         let is_die = die < self.spec.geometry.dies();
         let Some(flash) = self.media.page_mapped_mut() else { return false };
-        if has_zones || !is_die || flash.backend.stripes().failed().contains(&die) {
+        if has_zones || !is_die || flash.backend.stripes.failed().contains(&die) {
             return false;
         }
         flash.backend.fail_die(die, now.max(self.controller.ftl_core().free_at()));
@@ -296,7 +295,7 @@ impl Device {
     #[must_use]
     pub fn failed_dies(&self) -> (Vec<u32>, bool) {
         let Some(flash) = self.media.page_mapped() else { return Default::default() };
-        let stripes = flash.backend.stripes();
+        let stripes = &flash.backend.stripes;
         (stripes.failed().iter().copied().collect(), stripes.due() < NEVER)
     }
 
@@ -304,7 +303,7 @@ impl Device {
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
         if let Some(flash) = self.media.page_mapped() {
-            flash.backend.ftl().prefetch(flash.page_of(lba));
+            flash.backend.ftl.prefetch(flash.page_of(lba));
         }
     }
 

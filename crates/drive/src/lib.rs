@@ -38,7 +38,7 @@ pub use device::sanitize::Sanitize;
 pub use device::state::STATE_VERSION;
 pub use device::{Counters, Device};
 pub use events::{Activity, Event, EventKind, Events, FlashActivity, SuperblockState, Trigger};
-pub use firmware::backend::StreamPage;
+pub use firmware::datapath::StreamPage;
 pub use firmware::datapath::map_cache::MapTraffic;
 pub use firmware::ftl::Ftl;
 pub use firmware::health::Health;

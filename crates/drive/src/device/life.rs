@@ -34,7 +34,7 @@ impl Device {
     /// Where the drive stands now.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        let superblocks = self.media.page_mapped().map(|flash| flash.backend.ftl().cycles_of_all());
+        let superblocks = self.media.page_mapped().map(|flash| flash.backend.ftl.cycles_of_all());
         Mark {
             cycles: superblocks.unwrap_or_default(),
             counted: self.counted(),

@@ -10,7 +10,7 @@
 use drivebay_units::{Lpn, Nanos};
 
 use super::Device;
-use crate::firmware::backend::StreamPage;
+use crate::firmware::datapath::StreamPage;
 use crate::firmware::media::Media;
 use crate::firmware::scheduler::Scheduler;
 use crate::host::interface::HostInterface;
@@ -37,7 +37,7 @@ impl Device {
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
     #[must_use]
     pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
-        self.media.page_mapped().is_none_or(|flash| flash.backend.is_programmed(place, at))
+        self.media.page_mapped().is_none_or(|flash| flash.backend.path.survives(place, at))
     }
 
     /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the
@@ -54,7 +54,7 @@ impl Device {
     pub fn lose(&mut self, lba: u64, sectors: u64) {
         if let (Some(flash), true) = (self.media.page_mapped_mut(), self.zones.is_some()) {
             let (first, last) = (flash.page_of(lba), flash.page_of(lba + sectors - 1));
-            flash.backend.ftl_mut().trim(first, last.0 - first.0 + 1);
+            flash.backend.ftl.trim(first, last.0 - first.0 + 1);
         }
     }
 
@@ -74,21 +74,21 @@ impl Device {
                 let lost_pages = flash.backend.power_cut(at);
                 let streams = self.spec.streams.group_count() as u64;
                 let pages = streams * u64::from(self.spec.geometry.pages_per_die());
-                let scan = flash.backend.nand().read_time().times(pages);
+                let scan = flash.backend.path.nand.read_time().times(pages);
                 let mut lost_pages = lost_pages << self.spec.geometry.unit_shift;
                 if let Some(zones) = &mut self.zones {
                     // The host may have written the zone anew behind a reset.
                     for io in self.scheduler.resets() {
                         let first = flash.page_of(io.lba);
-                        flash.backend.ftl_mut().trim(first, io.sectors / 8);
+                        flash.backend.ftl.trim(first, io.sectors / 8);
                     }
                     // What is buffered, and what was taken and waits.
                     let waiting = self.scheduler.waiting_sectors() / 8;
                     let recent = flash.backend.buffered_pages() + waiting;
-                    let is_mapped = |page| flash.backend.ftl().look_up(Lpn(page as u32)).is_some();
+                    let is_mapped = |page| flash.backend.ftl.look_up(Lpn(page as u32)).is_some();
                     for pages in zones.recover(recent, is_mapped) {
                         let (first, len) = (Lpn(pages.start as u32), pages.end - pages.start);
-                        lost_pages += flash.backend.ftl_mut().trim(first, len as u32);
+                        lost_pages += flash.backend.ftl.trim(first, len as u32);
                     }
                 }
                 (lost_pages, at.after(scan))

@@ -75,7 +75,7 @@ impl Device {
             host_reads: log.host_reads + lived.reads,
             host_writes: log.host_writes + lived.writes,
             busy: log.busy.after(lived.busy),
-            erases: flash.map_or([0; 3], |flash| flash.backend.ftl().erases_of_a_superblock()),
+            erases: flash.map_or([0; 3], |flash| flash.backend.ftl.erases_of_a_superblock()),
             link_outages: self.link_outages(self.now()),
             media_errors: self.media.of_back_end(|flash| flash.reliability().media_errors),
             warning_time: thermal.warning,
@@ -102,7 +102,7 @@ impl Device {
     #[must_use]
     pub fn placement(&self) -> Vec<HandleUse> {
         let Some(flash) = self.media.page_mapped() else { return Vec::new() };
-        let (ftl, streams) = (flash.backend.ftl(), self.spec.streams);
+        let (ftl, streams) = (&flash.backend.ftl, self.spec.streams);
         let in_4k = |pages: u64| pages << self.spec.geometry.unit_shift;
         let unit = u64::from(self.spec.geometry.superblock_pages);
         let of_stream = |stream: usize| {
@@ -136,7 +136,7 @@ impl Device {
         let Some(flash) = self.media.page_mapped_mut() else { return vec![0; sectors.len()] };
         let page = |lba: u64| flash.page_of(lba).0;
         let pages = sectors.iter().map(|s| page(s.start)..page(s.end - 1) + 1).collect();
-        let copied = flash.backend.ftl_mut().count_copies_of(pages);
+        let copied = flash.backend.ftl.count_copies_of(pages);
         copied.into_iter().map(|pages| pages << self.spec.geometry.unit_shift).collect()
     }
 

@@ -16,7 +16,7 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::profile::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 32;
+pub const STATE_VERSION: u32 = 33;
 
 persist!(Device: host_interface, link, controller, scheduler, media, thermal, log, lived, zones; given: spec, work_at);
 

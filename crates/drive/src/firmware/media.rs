@@ -64,7 +64,7 @@ impl Media {
     #[inline(always)]
     pub fn now(&self) -> Nanos {
         match self {
-            Media::PageMapped(flash) => flash.backend.now(),
+            Media::PageMapped(flash) => flash.backend.path.now(),
             Media::InPlace(media) => media.now,
         }
     }
@@ -73,7 +73,7 @@ impl Media {
     #[inline(always)]
     pub fn advance(&mut self, now: Nanos) {
         match self {
-            Media::PageMapped(flash) => flash.backend.advance(now),
+            Media::PageMapped(flash) => flash.backend.path.advance(now),
             Media::InPlace(media) => media.now = now,
         }
     }

@@ -96,10 +96,10 @@ impl PageMappedMedia {
 
     pub fn work(&self) -> Work {
         let placed = self.host_pages + self.gc.copied_pages();
-        let (nand, unit_shift) = (self.backend.nand(), self.geometry.unit_shift);
+        let (nand, unit_shift) = (&self.backend.path.nand, self.geometry.unit_shift);
         Work {
             programmed: (placed << unit_shift) + self.backend.overhead_4k(),
-            slc_programmed: self.backend.ftl().slc_pages() << unit_shift,
+            slc_programmed: self.backend.ftl.slc_pages() << unit_shift,
             page_reads: nand.page_reads,
             read_bytes: nand.read_bytes,
             erases: nand.superblock_erases,
@@ -109,8 +109,8 @@ impl PageMappedMedia {
 
     /// Mean program/erase cycles, those of the SLC cache by what they wear.
     pub fn cycles(&self) -> f64 {
-        let slc_erases = self.backend.ftl().slc_erases() as f64;
-        let erases = self.backend.nand().superblock_erases as f64;
+        let slc_erases = self.backend.ftl.slc_erases() as f64;
+        let erases = self.backend.path.nand.superblock_erases as f64;
         let worn = erases - slc_erases * (1.0 - self.slc_cycle_weight);
         worn / f64::from(self.geometry.superblocks - self.geometry.bad_superblocks)
     }
@@ -138,23 +138,23 @@ impl PageMappedMedia {
 
     /// Whether the drive works while nothing is asked of it.
     pub fn works_when_idle(&self) -> bool {
-        self.gc.works_when_idle() || self.backend.stripes().due() < NEVER
+        self.gc.works_when_idle() || self.backend.stripes.due() < NEVER
     }
 
     /// Moves the data of a failed die, page by page as each is due, up to `until`; commands wait
     /// for it.
     pub fn rebuild_until(&mut self, until: Nanos, controller: &mut Controller) {
         let (gc, backend) = (&mut self.gc, &mut self.backend);
-        while backend.stripes().due() <= until {
+        while backend.stripes.due() <= until {
             if backend.is_read_only() || gc.make_room_to_copy(backend, controller).is_err() {
                 return backend.stop_moving();
             }
-            let due = backend.stripes().due().max(controller.ftl_core().free_at());
+            let due = backend.stripes.due().max(controller.ftl_core().free_at());
             let Some((source, stream)) = backend.next_to_move() else { return };
-            let from = due.max(backend.buffer_free_at(stream));
+            let from = due.max(backend.path.free_at(stream));
             let cost = gc.copy(source, stream, from, Trigger::Behind, backend, controller);
             controller.ftl_core().gc_from(from, cost);
-            backend.note_moved(source.pages, from);
+            backend.stripes.note_moved(source.pages, from);
         }
     }
 
@@ -165,7 +165,7 @@ impl PageMappedMedia {
             at: self.backend.room_at().max(self.gc.writes_from()),
             paced: self.gc.runs(&self.backend),
             written: self.host_pages,
-            taken_64: samples.then(|| self.backend.buffer_taken_64(at)),
+            taken_64: samples.then(|| self.backend.path.taken_64(at)),
         }
     }
 
@@ -223,7 +223,7 @@ impl PageMappedMedia {
 
     /// Sectors that hold data, in whole pages.
     pub fn mapped_sectors(&self) -> u64 {
-        self.backend.ftl().mapped() << self.page_shift
+        self.backend.ftl.mapped() << self.page_shift
     }
 
     /// A command's pass through the flash core, after what the drive did for itself while idle.

@@ -50,7 +50,7 @@ impl SlcCache {
     /// From where the host's next superblock of the cache would come; none if the cache is full or
     /// closed.
     fn next(&self, flash: &BackEnd) -> Option<Mode> {
-        if self.closed { None } else { flash.ftl().next_of_cache(flash.reserve()) }
+        if self.closed { None } else { flash.ftl.next_of_cache(flash.reserve()) }
     }
 
     /// Opens a superblock of the cache for the host at `at`, if there is one to be had.
@@ -69,7 +69,7 @@ impl SlcCache {
         let waits = self.spec.when_full == WhenFull::Fold;
         let begin = controller.ftl_core().free_at();
         gc.fold_while(Trigger::Foreground, flash, controller, |flash: &BackEnd, _| {
-            let ftl = flash.ftl();
+            let ftl = &flash.ftl;
             self.next(flash).is_none() && ftl.can_fold() && (waits || ftl.fold_is_empty())
         })?;
         let mode = self.next(flash);
@@ -96,7 +96,7 @@ impl SlcCache {
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
         let mut ratio_256 = self.spec.fold_ratio_256;
-        let is_full = || flash.ftl().next_of_cache(flash.reserve()).is_none();
+        let is_full = || flash.ftl.next_of_cache(flash.reserve()).is_none();
         if self.spec.when_full == WhenFull::Fold && is_full() {
             ratio_256 = ratio_256.max(256);
         }
@@ -106,7 +106,7 @@ impl SlcCache {
         self.debt.feed(pages * ratio_256);
         gc.fold_while(Trigger::Behind, flash, controller, |flash: &BackEnd, step| {
             self.debt.draw(u64::from(step.pages) * 256);
-            self.debt.allows() && flash.ftl().can_fold()
+            self.debt.allows() && flash.ftl.can_fold()
         })?;
         // What there was not to fold is not made up for.
         self.debt.keep(0);

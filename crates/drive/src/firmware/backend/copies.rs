@@ -8,7 +8,6 @@ use super::BackEnd;
 use crate::events::Trigger;
 use crate::firmware::gc::port::{GcPort, Need, NextStep, PacePort};
 use crate::io::DeviceError;
-use crate::plugin::Plugin;
 use crate::policy_plugin::Pace;
 use crate::superblock::{HOST, Mode, Purpose, Source};
 
@@ -59,7 +58,7 @@ impl GcPort for BackEnd {
     #[inline(always)]
     fn free_at(&mut self, stream: Option<usize>) -> Nanos {
         match stream {
-            Some(stream) => self.buffer_free_at(stream),
+            Some(stream) => self.path.free_at(stream),
             None => self.copies_free_at(),
         }
     }
@@ -82,17 +81,16 @@ impl GcPort for BackEnd {
         if self.events.is_some() {
             self.note_retired(purpose, at, trigger);
         }
-        if self.errors.is_some() && !self.victim_survives_erase(purpose) {
+        if self.damage.errors.is_some() && !self.victim_survives_erase(purpose) {
             self.ftl.discard_victim(purpose);
         } else {
-            self.ftl.finish_victim(purpose, |stream| self.buffers[stream].taken());
+            self.ftl.finish_victim(purpose, |stream| self.path.taken(stream));
         }
     }
 
     #[inline]
     fn check_policy(&self) -> Result<(), DeviceError> {
-        let plugins = [self.ftl.plugin(), self.nand.scheduler()];
-        plugins.into_iter().flatten().try_for_each(Plugin::check)
+        self.check_plugin()
     }
 }
 
@@ -104,11 +102,11 @@ impl PacePort for BackEnd {
 
     #[inline(always)]
     fn pace(&mut self, host_pages: u64, own: Pace) -> Option<(u64, Pace)> {
-        if self.read_only {
+        if self.space.read_only {
             return None;
         }
         // Padding takes space as the host's pages do.
-        let pages = host_pages + std::mem::take(&mut self.padding);
+        let pages = host_pages + std::mem::take(&mut self.space.padding);
         Some((pages, self.ftl.pace(pages, own)))
     }
 
@@ -117,23 +115,11 @@ impl PacePort for BackEnd {
     }
 
     fn copies_taken(&self) -> u64 {
-        self.buffers[self.ftl.streams().copies].taken()
+        self.path.taken(self.ftl.streams().copies)
     }
 
-    /// Leaves out pages of a row that has only begun. Cost: 1 ring entry per page.
     fn copies_programmed_at(&mut self, pages: Range<u64>) -> Nanos {
-        let stream = self.ftl.streams().copies;
-        let known = self.buffers[stream].known();
-        let mut last = Nanos::ZERO;
-        for page in pages.start.max(known.start)..pages.end.min(known.end) {
-            while self.buffers[stream].waits(page) && self.deferred.has_programs() {
-                self.program_next();
-            }
-            if !self.buffers[stream].waits(page) {
-                last = last.max(self.buffers[stream].end_of(page, &self.nand));
-            }
-        }
-        last
+        self.path.programmed_at(self.ftl.streams().copies, pages)
     }
 }
 
@@ -142,15 +128,15 @@ impl BackEnd {
     #[inline(always)]
     fn copies_free_at(&mut self) -> Nanos {
         let streams = self.ftl.streams();
-        let first = self.buffer_free_at(streams.copies);
-        streams.more_copies().map(|stream| self.buffer_free_at(stream)).fold(first, Nanos::max)
+        let first = self.path.free_at(streams.copies);
+        streams.more_copies().map(|stream| self.path.free_at(stream)).fold(first, Nanos::max)
     }
 
     /// Time when the buffers have a place each for another flash page of the host's and of garbage
     /// collection's.
     pub fn room_at(&mut self) -> Nanos {
         let (copies, hosts) = (self.copies_free_at(), self.ftl.streams().hosts());
-        hosts.map(|stream| self.buffer_free_at(stream)).fold(copies, Nanos::max)
+        hosts.map(|stream| self.path.free_at(stream)).fold(copies, Nanos::max)
     }
 
     /// Reads the valid pages of a victim's flash page at `at`; returns when they are in the
@@ -167,15 +153,15 @@ impl BackEnd {
         if self.ftl.has_groups() {
             // The other groups are not so far.
             self.start_until(at);
-            floor = self.now.min(at);
+            floor = self.path.now().min(at);
         } else {
             self.dies_until(at);
         }
         let bytes = u64::from(source.pages) * self.geometry.unit_bytes();
-        let mut done = if self.may_err {
+        let mut done = if self.damage.may_err {
             self.read_erring_source(source, at, bytes)
         } else {
-            self.nand.read_inside(floor, at, page, bytes).done
+            self.path.nand.read_inside(floor, at, page, bytes).done
         };
         if self.map.is_cached() {
             done = done.max(self.translate_source(source, at));
@@ -196,7 +182,7 @@ impl BackEnd {
                 assert!(opened, "the reserve always has a superblock for garbage collection");
             }
             let (first, count) = self.ftl.relocate(&mut source, stream);
-            self.fill(stream, first, count, from);
+            self.path.fill(stream, first, count, from);
         }
     }
 

@@ -54,7 +54,7 @@ impl PageMappedMedia {
     /// The pages at the end of a zone's sectors that are not yet on flash.
     fn uncommitted(&self, sectors: Range<u64>) -> (Lpn, u32) {
         let (begin, end) = (self.page_of(sectors.start).0, self.page_of(sectors.end).0);
-        let is_left = |page: &u32| self.backend.ftl().look_up(Lpn(*page)).is_none();
+        let is_left = |page: &u32| self.backend.ftl.look_up(Lpn(*page)).is_none();
         let count = (begin..end).rev().take_while(is_left).count() as u32;
         (Lpn(end - count), count)
     }
@@ -86,7 +86,7 @@ impl PageMappedMedia {
         if path.left == Nanos::ZERO {
             begin = self.commit(io.lba..io.lba + u64::from(io.sectors), stream, begin, path)?;
         }
-        let room = self.backend.ftl().room(stream);
+        let room = self.backend.ftl.room(stream);
         if room > 0 {
             let clock = self.backend.pad(stream, self.row_pages().min(room), begin);
             path.left = Nanos(1);
@@ -120,8 +120,7 @@ impl PageMappedMedia {
         let clock = path.controller.take_ftl_core(from, step, path.stages);
         self.backend.dies_until(clock);
         if is_first {
-            self.backend.ftl_mut().trim(first, pages);
-            self.backend.replace(first.0, pages);
+            self.backend.unmap(first, pages);
             if is_active {
                 self.backend.abandon(usize::from(io.handle), clock);
             }
