@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from drivebay.definitions import policies
 
 TOP = Path(__file__).resolve().parent.parent
 FOLDERS = (
@@ -75,6 +76,12 @@ def test_the_ways_through_the_code_are_as_drawn() -> None:
     text = (TOP / "ARCHITECTURE.md").read_text()
     assert WAY.search(text), "ARCHITECTURE.md draws the way of a write"
     assert not undefined(text)
+
+
+def test_the_page_of_the_model_names_every_victim_policy() -> None:
+    row = re.search(r"^\| victims \|.*$", (TOP / "docs/concepts/model.md").read_text(), re.MULTILINE)
+    assert row
+    assert [word for word in policies.OWN if f"`{word}`" not in row[0]] == []
 
 
 def test_a_file_that_is_gone_is_found() -> None:

@@ -73,15 +73,15 @@ DRIVE_ROOMS: dict[str, set[str]] = {
     "profile": {"ground"},
     "plugin": {"ground", "profile"},
     "physics": {"ground", "profile"},
-    "flash": {"ground", "profile", "plugin", "physics"},
+    "nand": {"ground", "profile", "plugin", "physics"},
     "host": {"ground", "profile"},
-    "firmware": {"ground", "profile", "plugin", "physics", "flash", "host"},
+    "firmware": {"ground", "profile", "plugin", "physics", "nand", "host"},
     "device": {"ground", "profile", "physics", "host", "firmware"},
     "crate": {"ground", "profile", "physics", "firmware", "device"},
 }
 DRIVE_GROUND = {
     *("events", "io", "memory", "pacer", "per_stream", "persist", "policy_plugin"),
-    *("stage", "superblock", "timeline", "victim_policy"),
+    *("stage", "superblock", "timeline", "victim_policies"),
 }
 
 # The virtual drive's model knows no wall clock, sockets or files of its own.

@@ -50,6 +50,7 @@ __all__ = [
     "synth_names",
     "synth_profile",
     "trace_formats",
+    "victim_policies",
     "workload_fields",
 ]
 
@@ -1159,6 +1160,12 @@ def synth_profile(name: str) -> str:
 
 def trace_formats() -> list[str]:
     """Names of the formats that are read."""
+
+def victim_policies() -> list[tuple[str, str, str | None]]:
+    """
+    The drive's own victim policies: name, description, and the key of `[gc]` that holds the
+    parameter, if there is one.
+    """
 
 def workload_fields() -> list[tuple[str, str, str]]:
     """The fields of a workload: name, default as JSON, and what is allowed on any drive."""

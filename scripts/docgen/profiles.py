@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from docgen.markdown import code, page, plain, table
+from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 
@@ -138,10 +139,14 @@ def _row(field: Field, dotted: str, kind: str) -> tuple[str, ...]:
             example += f" ({drive})"
     elif kind == "String":
         allowed = "text, without a source"
+    words = plain(field.words)
+    if field.name == "victim_policy":
+        policies = _core.victim_policies()
+        words += "".join(f" {code(word)}: {plain(about)}" for word, about, _ in policies)
     return (
         code(field.name),
         unit,
-        plain(field.words),
+        words,
         "optional" if field.optional else "required",
         allowed,
         example,

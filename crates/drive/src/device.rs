@@ -19,11 +19,11 @@ pub mod state;
 
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
-use crate::firmware::backend::Flash;
+use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
+use crate::firmware::datapath::map_cache::MapTraffic;
 use crate::firmware::ftl::Ftl;
 use crate::firmware::health::Log;
-use crate::firmware::map_cache::MapTraffic;
 use crate::firmware::media::Media;
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::{Request, Scheduler};
@@ -145,19 +145,19 @@ impl Device {
     /// If the media is written in place.
     #[must_use]
     pub fn ftl(&self) -> &Ftl {
-        self.media.flash().expect("the media is flash").backend.ftl()
+        &self.media.page_mapped().expect("the media is flash").backend.ftl
     }
 
     /// What a policy plug-in takes, and was asked so far; none without one.
     #[must_use]
     pub fn decisions(&self) -> Option<(Decides, Decisions)> {
-        self.media.of_flash(Flash::decisions)
+        self.media.of_back_end(BackEnd::decisions)
     }
 
     /// # Errors
     /// [`DeviceError::Policy`], once a policy plug-in has given an answer that is not allowed.
     pub fn check_plugin(&self) -> Result<(), DeviceError> {
-        self.media.flash().map_or(Ok(()), |flash| flash.backend.check_plugin())
+        self.media.page_mapped().map_or(Ok(()), |flash| flash.backend.check_plugin())
     }
 
     /// The zones, in the order of their addresses: none on a drive without.
@@ -181,9 +181,9 @@ impl Device {
             commands: work.commands,
             host_pages: self.media.host_4k() + self.lived.host_4k,
             placed_pages: work.programmed + self.lived.programmed_4k,
-            copied_pages: self.media.flash().map_or(0, |flash| flash.copied_4k()),
+            copied_pages: self.media.page_mapped().map_or(0, |flash| flash.copied_4k()),
             slc_pages: work.slc_programmed,
-            slc_erases: self.media.of_flash(|flash| flash.ftl().slc_erases()),
+            slc_erases: self.media.of_back_end(|flash| flash.ftl.slc_erases()),
             erases: work.erases,
             page_reads: work.page_reads,
             read_bytes: work.read_bytes + self.lived.flash_read_bytes,
@@ -192,15 +192,15 @@ impl Device {
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
             throttle_stage: self.thermal.stage(),
-            reliability: self.media.of_flash(Flash::reliability),
-            map: self.media.of_flash(Flash::map_traffic),
+            reliability: self.media.of_back_end(BackEnd::reliability),
+            map: self.media.of_back_end(|flash| flash.map.traffic()),
         }
     }
 
     /// Data that the SLC cache can hold at most just now, and valid data in it, in 4 KiB pages.
     #[must_use]
     pub fn cache_pages(&self) -> (u64, u64) {
-        let (room, held) = self.media.of_flash(|flash| flash.ftl().cache_pages(flash.reserve()));
+        let (room, held) = self.media.of_back_end(|flash| flash.ftl.cache_pages(flash.reserve()));
         let shift = self.spec.geometry.unit_shift;
         (room << shift, held << shift)
     }
@@ -209,21 +209,21 @@ impl Device {
     /// place.
     #[must_use]
     pub fn free_4k(&self) -> u64 {
-        self.media.of_flash(|flash| flash.ftl().free_pages()) << self.spec.geometry.unit_shift
+        self.media.of_back_end(|flash| flash.ftl.free_pages()) << self.spec.geometry.unit_shift
     }
 
     /// Sectors that hold data, in whole mapping units: all, where the media is written in place.
     #[must_use]
     pub fn mapped_sectors(&self) -> u64 {
         let all = self.spec.geometry.user_sectors;
-        self.media.flash().map_or(all, |flash| flash.mapped_sectors())
+        self.media.page_mapped().map_or(all, |flash| flash.mapped_sectors())
     }
 
     /// Whether a sector holds data. Cost: 1 map entry.
     #[must_use]
     pub fn is_mapped(&self, lba: u64) -> bool {
-        let flash = self.media.flash();
-        flash.is_none_or(|flash| flash.backend.ftl().look_up(flash.page_of(lba)).is_some())
+        let flash = self.media.page_mapped();
+        flash.is_none_or(|flash| flash.backend.ftl.look_up(flash.page_of(lba)).is_some())
     }
 
     /// The environment has another temperature from now on, -40 to 100 degrees Celsius.
@@ -236,7 +236,7 @@ impl Device {
     /// Nothing is asked of the drive until `until`; it cools, and may run garbage collection.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
-        if self.media.flash().is_some_and(|flash| flash.works_when_idle()) {
+        if self.media.page_mapped().is_some_and(|flash| flash.works_when_idle()) {
             // Temperature follows idle garbage collection, step by step, until nothing has happened
             // for hours: nothing will, then.
             let (mut work, mut steps) = (self.work(), 0);
@@ -255,7 +255,7 @@ impl Device {
     }
 
     fn work_until(&mut self, until: Nanos) {
-        if let Some(flash) = self.media.flash_mut() {
+        if let Some(flash) = self.media.page_mapped_mut() {
             flash.rebuild_until(until, &mut self.controller);
             flash.work_until(until, &mut self.controller);
         }
@@ -265,13 +265,13 @@ impl Device {
     #[cold]
     #[inline(never)]
     fn keep_up(&mut self, now: Nanos) {
-        if let Some(flash) = self.media.flash_mut() {
+        if let Some(flash) = self.media.page_mapped_mut() {
             flash.rebuild_until(now, &mut self.controller);
         }
         if now >= self.thermal.next_step() {
             self.advance_thermal(now);
         }
-        let rebuild = self.media.flash().map_or(NEVER, |flash| flash.backend.stripes().due());
+        let rebuild = self.media.page_mapped().map_or(NEVER, |flash| flash.backend.stripes.due());
         self.work_at = self.thermal.next_step().min(rebuild);
     }
 
@@ -282,11 +282,11 @@ impl Device {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         let (now, has_zones) = (self.now(), self.zones.is_some());
         let is_die = die < self.spec.geometry.dies();
-        let Some(flash) = self.media.flash_mut() else { return false };
-        if has_zones || !is_die || flash.backend.stripes().failed().contains(&die) {
+        let Some(flash) = self.media.page_mapped_mut() else { return false };
+        if has_zones || !is_die || flash.backend.stripes.failed().contains(&die) {
             return false;
         }
-        flash.backend.fail_die(die, now.max(self.controller.flash_core().free_at()));
+        flash.backend.fail_die(die, now.max(self.controller.ftl_core().free_at()));
         self.work_at = Nanos::ZERO;
         true
     }
@@ -294,16 +294,16 @@ impl Device {
     /// Dies that failed, in order, and whether what lay on them is still being moved.
     #[must_use]
     pub fn failed_dies(&self) -> (Vec<u32>, bool) {
-        let Some(flash) = self.media.flash() else { return Default::default() };
-        let stripes = flash.backend.stripes();
+        let Some(flash) = self.media.page_mapped() else { return Default::default() };
+        let stripes = &flash.backend.stripes;
         (stripes.failed().iter().copied().collect(), stripes.due() < NEVER)
     }
 
     /// Starts fetching what submitting an I/O at `lba` will need.
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
-        if let Some(flash) = self.media.flash() {
-            flash.backend.ftl().prefetch(flash.page_of(lba));
+        if let Some(flash) = self.media.page_mapped() {
+            flash.backend.ftl.prefetch(flash.page_of(lba));
         }
     }
 
@@ -488,7 +488,7 @@ impl Device {
             return Ok(None);
         }
         if !self.scheduler.is_in_order() {
-            let flash = self.media.flash_mut();
+            let flash = self.media.page_mapped_mut();
             self.scheduler.follow(io.op, [begin, ready], |admission| {
                 flash.expect("writes are admitted to flash").room(begin, admission)
             });
@@ -506,7 +506,7 @@ impl Device {
             self.scheduler.push(Request { begin: ready, left, ..*request });
             return true;
         }
-        let (Some(zones), Some(flash)) = (&mut self.zones, self.media.flash()) else {
+        let (Some(zones), Some(flash)) = (&mut self.zones, self.media.page_mapped()) else {
             return false;
         };
         match request.io.op {
@@ -554,7 +554,7 @@ impl Device {
     #[inline(never)]
     fn admit(&mut self, io: Io) -> Result<Io, DeviceError> {
         let Some(zones) = &mut self.zones else { return Ok(io) };
-        if self.media.flash().is_some_and(|flash| flash.backend.is_read_only()) {
+        if self.media.page_mapped().is_some_and(|flash| flash.backend.is_read_only()) {
             zones.fail_all();
         }
         let io = zones.admit(io)?;

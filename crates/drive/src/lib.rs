@@ -1,6 +1,6 @@
 //! The virtual drive: answers "when is this I/O done, and why then?"
 //!
-//! Folders: `host/` (interface, link, queue), `firmware/`, `flash/` (media), `physics/` (heat,
+//! Folders: `host/` (interface, link, queue), `firmware/`, `nand/` (dies, and media written in place), `physics/` (heat,
 //! power, errors) and `profile/`; `tests/test_rooms.py` has the rules of what may import what.
 //!
 //! The path of one I/O: [`Device::accept`] (`device.rs`) takes it through the host interface and
@@ -15,10 +15,10 @@
 mod device;
 mod events;
 mod firmware;
-mod flash;
 mod host;
 mod io;
 mod memory;
+mod nand;
 mod pacer;
 mod per_stream;
 mod persist;
@@ -29,6 +29,7 @@ mod profile;
 mod stage;
 mod superblock;
 mod timeline;
+mod victim_policies;
 
 pub use device::life::Mark;
 pub use device::power_cut::Recovery;
@@ -37,10 +38,10 @@ pub use device::sanitize::Sanitize;
 pub use device::state::STATE_VERSION;
 pub use device::{Counters, Device};
 pub use events::{Activity, Event, EventKind, Events, FlashActivity, SuperblockState, Trigger};
-pub use firmware::backend::StreamPage;
+pub use firmware::datapath::StreamPage;
+pub use firmware::datapath::map_cache::MapTraffic;
 pub use firmware::ftl::Ftl;
 pub use firmware::health::Health;
-pub use firmware::map_cache::MapTraffic;
 pub use firmware::zones::{Zone, ZoneState};
 pub use io::{Completion, DeviceError, Io, NextCommand, Op, Posted, ZoneProblem};
 pub use persist::StateError;
@@ -57,3 +58,4 @@ pub use profile::{
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use superblock::State;
 pub use timeline::{Calendar, Fifo};
+pub use victim_policies::{Sealed, VICTIM_POLICIES, VictimPolicy};

@@ -79,7 +79,7 @@ macro_rules! persist {
 }
 
 /// Lists the variants of a part of which the profile chooses one, whose state it is:
-/// `persist_variant!(Media: Flash, InPlace)`.
+/// `persist_variant!(Media: PageMapped, InPlace)`.
 macro_rules! persist_variant {
     ($type:ty: $($variant:ident),+ $(; without state: $($empty:ident),+)?) => {
         impl $crate::persist::Persist for $type {

@@ -174,6 +174,21 @@ pub struct Superblock {
     pub slc_erases: u32,
 }
 
+impl Superblock {
+    /// Record of a superblock that was never used.
+    pub const FRESH: Superblock = Superblock {
+        state: State::Free,
+        stream: 0,
+        erased: true,
+        sealed: 0,
+        first_page: 0,
+        erases: 0,
+        opened: 0,
+        slc: false,
+        slc_erases: 0,
+    };
+}
+
 persist!(Superblock: state, stream, erased, sealed, first_page, erases, opened, slc, slc_erases);
 
 /// For how many bits per cell a superblock is opened, and from which list.

@@ -14,16 +14,20 @@
 //!   the drive spares it.
 //! - The age that cost-benefit goes by is counted in blocks closed.
 //! - d-choices takes an empty block without a draw.
+//! - windowed widens its window, the blocks filled first, until one in it has an invalid page.
 
 use crate::support::{Profile, one_by_one, page};
-use drivebay_drive::{Io, Op};
+use drivebay_drive::{Io, Op, VICTIM_POLICIES};
 use drivebay_units::Rng;
 
 const BLOCKS: usize = 512;
 const PAGES: usize = 64;
 const USER: usize = 27_306; // a spare factor of 1.2
 const WARM_UP: usize = 5 * USER;
+/// Superblocks drawn by d-choices.
 const CHOICES: u64 = 10;
+/// Superblocks in the window of the windowed policy.
+const WINDOW: usize = 32;
 /// Writes in which it is measured. Draws of blocks are the drive's own: more of them, so that
 /// chance is small.
 fn measured(policy: &str) -> usize {
@@ -123,7 +127,7 @@ impl Naive {
 
     fn victim(&mut self) -> usize {
         let full = (0..BLOCKS).filter(|&i| self.blocks[i].len() == PAGES);
-        let full: Vec<usize> =
+        let mut full: Vec<usize> =
             full.filter(|i| self.sees_filled || !self.open.contains(i)).collect();
         let valid = &self.valid;
         let closed = |i| if self.open.contains(&i) { self.closes } else { self.closed[i] };
@@ -138,7 +142,13 @@ impl Naive {
                 };
                 gains.reduce(|best, i| if worth(i) > worth(best) { i } else { best })
             }
-            _ => {
+            "windowed" => {
+                full.sort_by_key(|&i| closed(i));
+                let full_ones = full.iter().take_while(|&&i| valid[i] == PAGES).count();
+                let window = full.iter().copied().take(WINDOW.max(full_ones + 1));
+                window.filter(|&i| valid[i] < PAGES).min_by_key(|&i| (valid[i], closed(i)))
+            }
+            "d-choices" => {
                 let empty = full.iter().copied().filter(|&i| valid[i] == 0);
                 if let Some(oldest) = empty.min_by_key(|&i| closed(i)) {
                     return oldest;
@@ -147,6 +157,7 @@ impl Naive {
                 let draws = draws.map(|_| full[self.rng.below(full.len() as u64) as usize]);
                 draws.min_by_key(|&i| valid[i])
             }
+            other => panic!("the simulation needs the rule of {other}"),
         };
         chosen.expect("something is full")
     }
@@ -221,6 +232,7 @@ fn of_drive(policy: &str, frontiers: Frontiers, load: Load) -> f64 {
         .timeless()
         .set("gc.victim_policy", policy)
         .set("gc.choices", CHOICES as i64)
+        .with("gc.window", WINDOW as i64)
         .device();
     let mut draw = load.draws();
     let write = |lpn: usize| -> Io { page(Op::Write, lpn as u64) };
@@ -233,7 +245,6 @@ fn of_drive(policy: &str, frontiers: Frontiers, load: Load) -> f64 {
     1.0 + (after.copied_pages - before.copied_pages) as f64 / measured as f64
 }
 
-const POLICIES: [&str; 4] = ["greedy", "fifo", "cost-benefit", "d-choices"];
 const LOADS: [Load; 3] = [Load::Uniform, Load::HotCold, Load::Zipf];
 
 #[test]
@@ -241,7 +252,7 @@ fn every_policy_amplifies_as_in_a_naive_simulation() {
     let all = [Frontiers::Single, Frontiers::Shared, Frontiers::Separate, Frontiers::Pairs];
     let cases = all.iter().flat_map(|f| LOADS.iter().map(move |l| (*f, *l)));
     for (frontiers, load) in cases {
-        for policy in POLICIES {
+        for policy in VICTIM_POLICIES.iter().map(|policy| policy.word) {
             let naive = Naive::new(policy, frontiers, false).amplification(load);
             let got = of_drive(policy, frontiers, load);
             let error = (got / naive - 1.0) * 100.0;

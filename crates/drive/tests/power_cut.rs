@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use crate::support::Profile;
-use drivebay_drive::{Counters, Device, Io, Op, Stage};
+use drivebay_drive::{Counters, Device, Io, Op, Stage, VICTIM_POLICIES};
 use drivebay_units::{Lpn, Nanos, Ppa, Rng};
 
 const USER: u64 = 1024;
@@ -228,11 +228,12 @@ fn any_small_drive(rng: &mut Rng) -> Profile {
     let mut one_of = |values: &[i64]| values[rng.below(values.len() as u64) as usize];
     let (planes, page_kib) = (one_of(&[1, 2]), one_of(&[4, 8, 16]));
     let rows_kib = page_kib * 2 * 4 * planes;
-    let policy = ["greedy", "fifo", "d-choices", "cost-benefit"][one_of(&[0, 1, 2, 3]) as usize];
+    let numbers: Vec<i64> = (0..VICTIM_POLICIES.len() as i64).collect();
+    let policy = VICTIM_POLICIES[one_of(&numbers) as usize];
     let shared = one_of(&[0, 1]) == 1;
     let mut small = profile()
         .with("gc.frontiers", if shared { "shared" } else { "separate" })
-        .set("gc.victim_policy", policy)
+        .victims(policy, one_of(&[1, 2, 10]))
         .set("gc.reserve_superblocks", one_of(&[1, 2, 3, 4]))
         .set("gc.duty_growth", one_of(&[2, 8, 20]) as f64)
         .set("gc.threshold_mb", 1.5)

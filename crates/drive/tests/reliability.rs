@@ -4,7 +4,7 @@
 //! plain sums; nothing is shared with the model. Counts must lie within four standard deviations.
 
 use crate::support::{Profile, one_by_one, page, repeated};
-use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Stage};
+use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Stage, VICTIM_POLICIES};
 use drivebay_units::{Lpn, Nanos, Rng};
 use proptest::prelude::*;
 
@@ -359,7 +359,7 @@ proptest! {
     #[test]
     fn a_dying_drive_keeps_its_map_and_ends_read_only(
         seed in any::<u64>(),
-        policy in prop::sample::select(vec!["greedy", "fifo", "d-choices", "cost-benefit"]),
+        policy in prop::sample::select(VICTIM_POLICIES),
         frontiers in prop::sample::select(vec!["separate", "shared"]),
         planes in prop::sample::select(vec![1i64, 2, 4]),
         reserve in 1i64..3,
@@ -375,7 +375,7 @@ proptest! {
             .set("drive.capacity_sectors", (user * 8).max(2048) as i64)
             .timeless()
             .set("nand.planes", planes)
-            .set("gc.victim_policy", policy)
+            .victims(policy, 2)
             .set("gc.frontiers", frontiers)
             .set("gc.reserve_superblocks", reserve)
             .wearing()

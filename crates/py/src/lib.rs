@@ -39,7 +39,7 @@ mod _core {
     #[pymodule_export]
     use crate::inside::Inside;
     #[pymodule_export]
-    use crate::policy::{PyDecisions, PyPolicy};
+    use crate::policy::{PyDecisions, PyPolicy, victim_policies};
     #[pymodule_export]
     use crate::replay::{
         OpLatency, PyReplayControl, PyReplayOptions, RealReplayResult, ReplayProgress, Survey,

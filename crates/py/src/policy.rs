@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use drivebay_drive::{Decides, Decisions, PolicyPlugin};
+use drivebay_drive::{Decides, Decisions, PolicyPlugin, VICTIM_POLICIES};
 use drivebay_plugin::{Loaded, Table};
 use pyo3::prelude::*;
 
@@ -34,6 +34,13 @@ impl PyPolicy {
         let loaded = unsafe { Loaded::from_table(name, address as *const Table) };
         loaded.map(|loaded| PyPolicy(Arc::new(loaded))).map_err(user_error)
     }
+}
+
+/// The drive's own victim policies: name, description, and the key of `[gc]` that holds the
+/// parameter, if there is one.
+#[pyfunction]
+pub(crate) fn victim_policies() -> Vec<(&'static str, &'static str, Option<&'static str>)> {
+    VICTIM_POLICIES.iter().map(|policy| (policy.word, policy.about, policy.parameter)).collect()
 }
 
 class! {

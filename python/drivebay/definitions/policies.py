@@ -217,8 +217,8 @@ def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
         return _enter(name, digest, core)
 
 
-OWN = ("greedy", "fifo", "d-choices", "cost-benefit")
-"""The drive's own victim policies, which a profile names by gc.victim_policy."""
+OWN = tuple(word for word, _, _ in _core.victim_policies())
+"""Victim policies of the drive itself, words of gc.victim_policy."""
 
 
 def find(name: str) -> Policy:

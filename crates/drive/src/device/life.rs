@@ -34,7 +34,7 @@ impl Device {
     /// Where the drive stands now.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        let superblocks = self.media.flash().map(|flash| flash.backend.ftl().cycles_of_all());
+        let superblocks = self.media.page_mapped().map(|flash| flash.backend.ftl.cycles_of_all());
         Mark {
             cycles: superblocks.unwrap_or_default(),
             counted: self.counted(),
@@ -60,7 +60,7 @@ impl Device {
         lived.flash_read_bytes += more(now.flash_read_bytes, before.flash_read_bytes);
         lived.busy = lived.busy.after(Nanos(more(now.busy.0, before.busy.0)).min(elapsed));
         lived.power_on = lived.power_on.after(elapsed);
-        if let Some(flash) = self.media.flash_mut() {
+        if let Some(flash) = self.media.page_mapped_mut() {
             let erases = flash.backend.live(&since.cycles, &since.reliability, times, elapsed);
             self.lived.erases += erases;
         }

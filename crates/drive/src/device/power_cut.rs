@@ -10,7 +10,7 @@
 use drivebay_units::{Lpn, Nanos};
 
 use super::Device;
-use crate::firmware::backend::StreamPage;
+use crate::firmware::datapath::StreamPage;
 use crate::firmware::media::Media;
 use crate::firmware::scheduler::Scheduler;
 use crate::host::interface::HostInterface;
@@ -30,20 +30,20 @@ impl Device {
     /// right after the write was served, the answer belongs to that write. Cost: 1 map entry.
     #[must_use]
     pub fn stream_page(&self, lba: u64) -> Option<StreamPage> {
-        let Some(flash) = self.media.flash() else { return Some(StreamPage::default()) };
+        let Some(flash) = self.media.page_mapped() else { return Some(StreamPage::default()) };
         flash.backend.stream_page(flash.page_of(lba))
     }
 
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
     #[must_use]
     pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
-        self.media.flash().is_none_or(|flash| flash.backend.is_programmed(place, at))
+        self.media.page_mapped().is_none_or(|flash| flash.backend.path.survives(place, at))
     }
 
     /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the
     /// dies have begun by then. To be followed by [`Device::power_cut`].
     pub fn before_power_cut(&mut self, at: Nanos) {
-        if let Some(flash) = self.media.flash_mut() {
+        if let Some(flash) = self.media.page_mapped_mut() {
             flash.backend.dies_until(at);
         }
     }
@@ -52,9 +52,9 @@ impl Device {
     /// too, and what their zone holds behind them. They lie no further back than the write buffer
     /// is large.
     pub fn lose(&mut self, lba: u64, sectors: u64) {
-        if let (Some(flash), true) = (self.media.flash_mut(), self.zones.is_some()) {
+        if let (Some(flash), true) = (self.media.page_mapped_mut(), self.zones.is_some()) {
             let (first, last) = (flash.page_of(lba), flash.page_of(lba + sectors - 1));
-            flash.backend.ftl_mut().trim(first, last.0 - first.0 + 1);
+            flash.backend.ftl.trim(first, last.0 - first.0 + 1);
         }
     }
 
@@ -70,25 +70,25 @@ impl Device {
                 media.cells.power_cut();
                 (0, at)
             }
-            Media::Flash(flash) => {
+            Media::PageMapped(flash) => {
                 let lost_pages = flash.backend.power_cut(at);
                 let streams = self.spec.streams.group_count() as u64;
                 let pages = streams * u64::from(self.spec.geometry.pages_per_die());
-                let scan = flash.backend.nand().read_time().times(pages);
+                let scan = flash.backend.path.nand.read_time().times(pages);
                 let mut lost_pages = lost_pages << self.spec.geometry.unit_shift;
                 if let Some(zones) = &mut self.zones {
                     // The host may have written the zone anew behind a reset.
                     for io in self.scheduler.resets() {
                         let first = flash.page_of(io.lba);
-                        flash.backend.ftl_mut().trim(first, io.sectors / 8);
+                        flash.backend.ftl.trim(first, io.sectors / 8);
                     }
                     // What is buffered, and what was taken and waits.
                     let waiting = self.scheduler.waiting_sectors() / 8;
                     let recent = flash.backend.buffered_pages() + waiting;
-                    let is_mapped = |page| flash.backend.ftl().look_up(Lpn(page as u32)).is_some();
+                    let is_mapped = |page| flash.backend.ftl.look_up(Lpn(page as u32)).is_some();
                     for pages in zones.recover(recent, is_mapped) {
                         let (first, len) = (Lpn(pages.start as u32), pages.end - pages.start);
-                        lost_pages += flash.backend.ftl_mut().trim(first, len as u32);
+                        lost_pages += flash.backend.ftl.trim(first, len as u32);
                     }
                 }
                 (lost_pages, at.after(scan))
@@ -108,7 +108,7 @@ impl Device {
 
     /// Forgets what the drive was about to do for itself.
     pub(super) fn forget_work_under_way(&mut self) {
-        if let Some(flash) = self.media.flash_mut() {
+        if let Some(flash) = self.media.page_mapped_mut() {
             flash.forget_work_under_way(&self.spec);
         }
     }

@@ -6,9 +6,9 @@ use drivebay_units::Nanos;
 
 use super::Device;
 use crate::events::Events;
-use crate::firmware::flash_media::FlashMedia;
 use crate::firmware::health::{Health, data_units, named, percentage_used};
 use crate::firmware::media::Media;
+use crate::firmware::page_mapped::PageMappedMedia;
 use crate::physics::power::Wake;
 use crate::physics::thermal::STEP;
 
@@ -50,7 +50,7 @@ impl Device {
         let thermal = self.thermal.log;
         let power = self.spec.power.as_ref();
         let (counters, flash, earlier) =
-            (self.counters(), self.media.flash(), self.spec.history.lived);
+            (self.counters(), self.media.page_mapped(), self.spec.history.lived);
         let [host_4k, programmed] =
             [counters.host_pages - earlier.host_4k, counters.placed_pages - earlier.programmed_4k];
         let stages = 1..=self.spec.throttle[self.spec.throttle.len() - 1].number;
@@ -61,7 +61,7 @@ impl Device {
         Health {
             temperature_c: self.thermal.sensor_c(),
             node_temperatures_c: named(self.spec.thermal.names, self.thermal.node_temperatures_c()),
-            available_spare_percent: flash.map_or(100, FlashMedia::available_spare_percent),
+            available_spare_percent: flash.map_or(100, PageMappedMedia::available_spare_percent),
             percentage_used: (self.spec.rated.cycles).map(|rated| {
                 percentage_used(
                     self.media.cycles() + lived.erases as f64 / self.good_superblocks(),
@@ -75,9 +75,9 @@ impl Device {
             host_reads: log.host_reads + lived.reads,
             host_writes: log.host_writes + lived.writes,
             busy: log.busy.after(lived.busy),
-            erases: flash.map_or([0; 3], |flash| flash.backend.ftl().erases_of_a_superblock()),
+            erases: flash.map_or([0; 3], |flash| flash.backend.ftl.erases_of_a_superblock()),
             link_outages: self.link_outages(self.now()),
-            media_errors: self.media.of_flash(|flash| flash.reliability().media_errors),
+            media_errors: self.media.of_back_end(|flash| flash.reliability().media_errors),
             warning_time: thermal.warning,
             critical_time: thermal.critical,
             throttling: stages.map(|i| (thermal.stage_entries[i], thermal.stage_time[i])).collect(),
@@ -101,8 +101,8 @@ impl Device {
     /// without placement.
     #[must_use]
     pub fn placement(&self) -> Vec<HandleUse> {
-        let Some(flash) = self.media.flash() else { return Vec::new() };
-        let (ftl, streams) = (flash.backend.ftl(), self.spec.streams);
+        let Some(flash) = self.media.page_mapped() else { return Vec::new() };
+        let (ftl, streams) = (&flash.backend.ftl, self.spec.streams);
         let in_4k = |pages: u64| pages << self.spec.geometry.unit_shift;
         let unit = u64::from(self.spec.geometry.superblock_pages);
         let of_stream = |stream: usize| {
@@ -133,10 +133,10 @@ impl Device {
     /// not overlap; of none: no more. Returns what was counted before, in 4 KiB. Not part of a
     /// saved state.
     pub fn count_copies_of(&mut self, sectors: &[Range<u64>]) -> Vec<u64> {
-        let Some(flash) = self.media.flash_mut() else { return vec![0; sectors.len()] };
+        let Some(flash) = self.media.page_mapped_mut() else { return vec![0; sectors.len()] };
         let page = |lba: u64| flash.page_of(lba).0;
         let pages = sectors.iter().map(|s| page(s.start)..page(s.end - 1) + 1).collect();
-        let copied = flash.backend.ftl_mut().count_copies_of(pages);
+        let copied = flash.backend.ftl.count_copies_of(pages);
         copied.into_iter().map(|pages| pages << self.spec.geometry.unit_shift).collect()
     }
 
@@ -151,7 +151,7 @@ impl Device {
     /// kept before is gone.
     pub fn keep_events(&mut self, limit: usize) {
         match &mut self.media {
-            Media::Flash(flash) => flash.backend.keep_events(limit),
+            Media::PageMapped(flash) => flash.backend.keep_events(limit),
             Media::InPlace(media) => media.cells.keep_activity(media.now),
         }
     }
@@ -159,7 +159,7 @@ impl Device {
     /// What was kept since [`Device::keep_events`], which ends with this.
     pub fn take_events(&mut self) -> Option<Events> {
         match &mut self.media {
-            Media::Flash(flash) => flash.backend.take_events(),
+            Media::PageMapped(flash) => flash.backend.take_events(),
             Media::InPlace(media) => media.take_events(),
         }
     }

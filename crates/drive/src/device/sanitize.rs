@@ -70,7 +70,7 @@ impl Device {
             (Media::InPlace(media), Sanitize::Overwrite(passes)) => {
                 media.overwrite_time().times(passes.into())
             }
-            (Media::Flash(flash), _) => {
+            (Media::PageMapped(flash), _) => {
                 let (g, nand) = (&self.spec.geometry, &self.spec.nand);
                 let good = f64::from(g.superblocks - g.bad_superblocks);
                 let erases = nand.erase.times((good / nand.erase_one_in) as u64);
@@ -90,9 +90,9 @@ impl Device {
         match (&mut self.media, how) {
             (Media::InPlace(media), Sanitize::Overwrite(passes)) => media.overwrite(from, passes),
             (Media::InPlace(media), _) => from.max(media.cells.idle_at()).after(NEW_KEY),
-            (Media::Flash(_), Sanitize::Overwrite(passes)) => self.overwrite(from, passes),
-            (Media::Flash(flash), Sanitize::Block) => flash.backend.erase_blocks(from),
-            (Media::Flash(_), Sanitize::Crypto) => from.after(NEW_KEY),
+            (Media::PageMapped(_), Sanitize::Overwrite(passes)) => self.overwrite(from, passes),
+            (Media::PageMapped(flash), Sanitize::Block) => flash.backend.erase_blocks(from),
+            (Media::PageMapped(_), Sanitize::Crypto) => from.after(NEW_KEY),
         }
     }
 
@@ -101,7 +101,7 @@ impl Device {
     fn overwrite(&mut self, from: Nanos, passes: u32) -> Nanos {
         let mut done = from;
         for index in 0..self.spec.geometry.superblocks {
-            let Some(flash) = self.media.flash_mut() else { break };
+            let Some(flash) = self.media.page_mapped_mut() else { break };
             done = done.max(flash.backend.overwrite(from, index, passes));
             self.pass_until(done);
         }
@@ -110,7 +110,7 @@ impl Device {
 
     /// The drive has worked until then, and its time is that.
     fn pass_until(&mut self, done: Nanos) -> Nanos {
-        self.controller.flash_core().wait_until(done);
+        self.controller.ftl_core().wait_until(done);
         self.log.complete(done);
         self.media.advance(done);
         self.advance_thermal(done);
@@ -125,7 +125,7 @@ impl Device {
     }
 
     fn forget_data(&mut self, erase: bool) {
-        if let Some(flash) = self.media.flash_mut() {
+        if let Some(flash) = self.media.page_mapped_mut() {
             flash.backend.forget_all(erase);
         }
         self.zones.iter_mut().for_each(|zones| zones.forget_all());

@@ -16,7 +16,7 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::profile::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 32;
+pub const STATE_VERSION: u32 = 33;
 
 persist!(Device: host_interface, link, controller, scheduler, media, thermal, log, lived, zones; given: spec, work_at);
 
@@ -47,7 +47,7 @@ impl Device {
     /// Works out what follows from the state.
     fn derive(&mut self) {
         self.controller.set_costs(self.spec.throttle[self.thermal.step_held()].costs);
-        self.media.flash_mut().into_iter().for_each(|flash| flash.derive());
+        self.media.page_mapped_mut().into_iter().for_each(|flash| flash.derive());
         self.scheduler.arrange();
         self.work_at = Nanos::ZERO;
     }
@@ -91,7 +91,7 @@ impl Device {
         self.link.check()?;
         self.controller.check()?;
         let written = match &self.media {
-            Media::Flash(flash) => {
+            Media::PageMapped(flash) => {
                 flash.check(self.controller.work().1)?;
                 flash.host_pages
             }

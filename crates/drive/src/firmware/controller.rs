@@ -8,7 +8,7 @@
 
 use drivebay_units::{Nanos, mix_upper};
 
-use crate::firmware::flash_core::FlashCore;
+use crate::firmware::ftl_core::FtlCore;
 use crate::persist::{StateError, persist};
 use crate::profile::{Costs, SHARE_BITS, Spec, transfer};
 use crate::stage::{Stage, Stages};
@@ -25,10 +25,10 @@ pub struct Controller {
     write_path: Fifo,
     /// From flash to the link, or the limit that heat sets.
     read_path: Fifo,
-    flash_core: FlashCore,
+    ftl_core: FtlCore,
 }
 
-persist!(Controller: host_core, write_path, read_path, flash_core; given: costs, nominal);
+persist!(Controller: host_core, write_path, read_path, ftl_core; given: costs, nominal);
 
 impl Controller {
     pub fn new(spec: &Spec) -> Controller {
@@ -39,20 +39,20 @@ impl Controller {
             host_core: Fifo::default(),
             write_path: Fifo::default(),
             read_path: Fifo::default(),
-            flash_core: FlashCore::new(),
+            ftl_core: FtlCore::new(),
         }
     }
 
     /// Forgets all commands; work so far stays counted, and nothing is done before `ready`.
     pub fn power_cut(&mut self, spec: &Spec, ready: Nanos) {
-        let mut flash_core = std::mem::replace(&mut self.flash_core, FlashCore::new());
-        flash_core.power_cut();
-        flash_core.wait_until(ready);
-        *self = Controller { costs: self.costs, flash_core, ..Controller::new(spec) };
+        let mut ftl_core = std::mem::replace(&mut self.ftl_core, FtlCore::new());
+        ftl_core.power_cut();
+        ftl_core.wait_until(ready);
+        *self = Controller { costs: self.costs, ftl_core, ..Controller::new(spec) };
     }
 
     pub fn check(&self) -> Result<(), StateError> {
-        self.flash_core.check()
+        self.ftl_core.check()
     }
 
     /// What work costs at the present clock.
@@ -66,13 +66,13 @@ impl Controller {
     }
 
     #[inline(always)]
-    pub fn flash_core(&mut self) -> &mut FlashCore {
-        &mut self.flash_core
+    pub fn ftl_core(&mut self) -> &mut FtlCore {
+        &mut self.ftl_core
     }
 
     /// Nanoseconds that the flash core has worked so far, and until when it has work.
     pub fn work(&self) -> (u64, Nanos) {
-        (self.flash_core.busy_ns(), self.flash_core.free_at())
+        (self.ftl_core.busy_ns(), self.ftl_core.free_at())
     }
 
     /// When the host core can take another command.
@@ -91,7 +91,7 @@ impl Controller {
 
     /// A command's pass through the flash core, which takes what `cost` makes of the costs.
     #[inline(always)]
-    pub fn run_flash_core(
+    pub fn run_ftl_core(
         &mut self,
         from: Nanos,
         cost: impl Fn(&Costs) -> Nanos,
@@ -99,9 +99,9 @@ impl Controller {
     ) -> Nanos {
         let spent = cost(&self.costs);
         if self.costs.added_by_clock | self.costs.variation != 0 {
-            return self.take_flash_core(from, self.draw(from, spent), stages);
+            return self.take_ftl_core(from, self.draw(from, spent), stages);
         }
-        let pass = self.flash_core.run(from, spent);
+        let pass = self.ftl_core.run(from, spent);
         stages.add(Stage::Firmware, pass.queued.after(spent));
         stages.add(Stage::Gc, pass.gc);
         pass.end
@@ -110,8 +110,8 @@ impl Controller {
     /// Takes the flash core for exactly so long, at any clock.
     #[cold]
     #[inline(never)]
-    pub fn take_flash_core(&mut self, from: Nanos, len: Nanos, stages: &mut Stages) -> Nanos {
-        let pass = self.flash_core.run(from, len);
+    pub fn take_ftl_core(&mut self, from: Nanos, len: Nanos, stages: &mut Stages) -> Nanos {
+        let pass = self.ftl_core.run(from, len);
         self.book(Stage::Firmware, pass.queued.after(len), stages);
         self.book(Stage::Gc, pass.gc, stages);
         pass.end
@@ -122,7 +122,7 @@ impl Controller {
     #[cold]
     fn draw(&self, from: Nanos, mean: Nanos) -> Nanos {
         let varies = (mean.0 * self.costs.variation) >> SHARE_BITS;
-        let key = from.0 ^ self.flash_core.busy_ns().rotate_left(32);
+        let key = from.0 ^ self.ftl_core.busy_ns().rotate_left(32);
         let mixed = mix_upper(key);
         let drawn = (varies * exponential(mixed ^ (mixed >> 32))) >> SHARE_BITS;
         Nanos(mean.0 - varies + drawn)

@@ -1,4 +1,4 @@
-//! The firmware of media that is written in place (`flash/in_place.rs`): the way of reads and
+//! The firmware of media that is written in place (`nand/in_place.rs`): the way of reads and
 //! writes.
 //!
 //! A write is complete when the media has it: there is no volatile buffer, so a flush has nothing
@@ -10,8 +10,8 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::events::Events;
 use crate::firmware::path::Path;
-use crate::flash::in_place::{Access, InPlace};
 use crate::io::{Io, Op};
+use crate::nand::in_place::{Access, InPlace};
 use crate::persist::{StateError, ensure, persist};
 use crate::physics::thermal::Work;
 use crate::profile::{Costs, InPlaceSpec, PAGE_BYTES, Spec};
@@ -69,9 +69,9 @@ impl InPlaceMedia {
         let ready = match io.op {
             Op::Read => self.read(from, io, path),
             op if op.is_write() => self.write(from, io, path),
-            _ => path.run_flash_core(from, |costs| costs.write_command),
+            _ => path.run_ftl_core(from, |costs| costs.write_command),
         };
-        path.controller.flash_core().close_command();
+        path.controller.ftl_core().close_command();
         ready
     }
 
@@ -102,7 +102,7 @@ impl InPlaceMedia {
         let mut left = u64::from(io.sectors) * SECTOR_BYTES;
         let cost = |costs: &Costs| costs.read_command.after(costs.read_page.times(count));
         let from = path.controller.admit_read(from, left, path.stages);
-        let begin = path.run_flash_core(from, cost);
+        let begin = path.run_ftl_core(from, cost);
         let mut latest = (Nanos::ZERO, Access::default());
         for page in first..=last {
             let access = self.cells.read(self.now, begin, page);
@@ -121,7 +121,7 @@ impl InPlaceMedia {
     fn write(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let (first, last, count) = Self::touched(io);
         let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(count));
-        let begin = path.run_flash_core(from, cost);
+        let begin = path.run_ftl_core(from, cost);
         let cuts = |lba: u64| !lba.is_multiple_of(1 << PAGE_SHIFT) && lba != self.user_sectors;
         let [cuts_first, cuts_last] = [io.lba, io.lba + u64::from(io.sectors)].map(cuts);
         let mut latest = (begin, Access::default());

@@ -3,9 +3,9 @@
 
 use drivebay_units::{Nanos, Rng};
 
-use crate::firmware::backend::Flash;
-use crate::firmware::flash_media::FlashMedia;
+use crate::firmware::backend::BackEnd;
 use crate::firmware::in_place::InPlaceMedia;
+use crate::firmware::page_mapped::PageMappedMedia;
 use crate::firmware::path::Path;
 use crate::io::{DeviceError, Io};
 use crate::persist::persist_variant;
@@ -15,12 +15,12 @@ use crate::profile::Spec;
 /// The drive's media.
 pub enum Media {
     /// Flash: dies, map, write buffer, garbage collection.
-    Flash(Box<FlashMedia>),
+    PageMapped(Box<PageMappedMedia>),
     /// Cells that are written where the data lies.
     InPlace(Box<InPlaceMedia>),
 }
 
-persist_variant!(Media: Flash, InPlace);
+persist_variant!(Media: PageMapped, InPlace);
 
 impl Media {
     /// Fresh media; `memory`: that of a drive whose tables are used where they fit.
@@ -30,32 +30,32 @@ impl Media {
     pub fn new(spec: &Spec, rng: &Rng, memory: Option<Media>) -> Result<Media, DeviceError> {
         Ok(match (&spec.in_place, memory) {
             (Some(media), _) => Media::InPlace(Box::new(InPlaceMedia::new(spec, media))),
-            (None, Some(Media::Flash(old))) => {
-                Media::Flash(Box::new(FlashMedia::new(spec, rng, Some(*old))?))
+            (None, Some(Media::PageMapped(old))) => {
+                Media::PageMapped(Box::new(PageMappedMedia::new(spec, rng, Some(*old))?))
             }
-            (None, _) => Media::Flash(Box::new(FlashMedia::new(spec, rng, None)?)),
+            (None, _) => Media::PageMapped(Box::new(PageMappedMedia::new(spec, rng, None)?)),
         })
     }
 
     /// The flash, if it is that.
     #[inline(always)]
-    pub fn flash(&self) -> Option<&FlashMedia> {
+    pub fn page_mapped(&self) -> Option<&PageMappedMedia> {
         match self {
-            Media::Flash(flash) => Some(flash),
+            Media::PageMapped(flash) => Some(flash),
             Media::InPlace(_) => None,
         }
     }
 
     /// What the flash's back end says; the default on other media.
-    pub fn of_flash<T: Default>(&self, says: impl Fn(&Flash) -> T) -> T {
-        self.flash().map_or_else(T::default, |flash| says(&flash.backend))
+    pub fn of_back_end<T: Default>(&self, says: impl Fn(&BackEnd) -> T) -> T {
+        self.page_mapped().map_or_else(T::default, |flash| says(&flash.backend))
     }
 
     /// The flash, if it is that, to change.
     #[inline(always)]
-    pub fn flash_mut(&mut self) -> Option<&mut FlashMedia> {
+    pub fn page_mapped_mut(&mut self) -> Option<&mut PageMappedMedia> {
         match self {
-            Media::Flash(flash) => Some(flash),
+            Media::PageMapped(flash) => Some(flash),
             Media::InPlace(_) => None,
         }
     }
@@ -64,7 +64,7 @@ impl Media {
     #[inline(always)]
     pub fn now(&self) -> Nanos {
         match self {
-            Media::Flash(flash) => flash.backend.now(),
+            Media::PageMapped(flash) => flash.backend.path.now(),
             Media::InPlace(media) => media.now,
         }
     }
@@ -73,7 +73,7 @@ impl Media {
     #[inline(always)]
     pub fn advance(&mut self, now: Nanos) {
         match self {
-            Media::Flash(flash) => flash.backend.advance(now),
+            Media::PageMapped(flash) => flash.backend.path.advance(now),
             Media::InPlace(media) => media.now = now,
         }
     }
@@ -92,7 +92,7 @@ impl Media {
         path: &mut Path,
     ) -> Result<(Nanos, bool), DeviceError> {
         match self {
-            Media::Flash(flash) => flash.serve(from, io, path),
+            Media::PageMapped(flash) => flash.serve(from, io, path),
             Media::InPlace(media) => Ok((media.serve(from, io, path), false)),
         }
     }
@@ -100,7 +100,7 @@ impl Media {
     /// What has been done so far that takes energy, as far as the media does it.
     pub fn work(&self) -> Work {
         match self {
-            Media::Flash(flash) => flash.work(),
+            Media::PageMapped(flash) => flash.work(),
             Media::InPlace(media) => media.work(),
         }
     }
@@ -108,7 +108,7 @@ impl Media {
     /// Pieces of 4 KiB that the host wrote, whole or in part.
     pub fn host_4k(&self) -> u64 {
         match self {
-            Media::Flash(flash) => flash.host_4k,
+            Media::PageMapped(flash) => flash.host_4k,
             Media::InPlace(media) => media.host_4k,
         }
     }
@@ -116,7 +116,7 @@ impl Media {
     /// Mean program/erase cycles, or times written, for the health log.
     pub fn cycles(&self) -> f64 {
         match self {
-            Media::Flash(flash) => flash.cycles(),
+            Media::PageMapped(flash) => flash.cycles(),
             Media::InPlace(media) => media.cycles(),
         }
     }

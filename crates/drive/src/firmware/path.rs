@@ -21,8 +21,8 @@ pub struct Path<'a> {
 impl Path<'_> {
     /// A command's pass through the flash core.
     #[inline(always)]
-    pub fn run_flash_core(&mut self, from: Nanos, cost: impl Fn(&Costs) -> Nanos) -> Nanos {
-        self.controller.run_flash_core(from, cost, self.stages)
+    pub fn run_ftl_core(&mut self, from: Nanos, cost: impl Fn(&Costs) -> Nanos) -> Nanos {
+        self.controller.run_ftl_core(from, cost, self.stages)
     }
 
     /// Books the time from `from` to `until`, which it returns.

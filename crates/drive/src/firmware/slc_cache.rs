@@ -16,7 +16,7 @@
 use drivebay_units::Nanos;
 
 use crate::events::Trigger;
-use crate::firmware::backend::Flash;
+use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
 use crate::firmware::gc::Gc;
 use crate::io::DeviceError;
@@ -49,8 +49,8 @@ impl SlcCache {
 
     /// From where the host's next superblock of the cache would come; none if the cache is full or
     /// closed.
-    fn next(&self, flash: &Flash) -> Option<Mode> {
-        if self.closed { None } else { flash.ftl().next_of_cache(flash.reserve()) }
+    fn next(&self, flash: &BackEnd) -> Option<Mode> {
+        if self.closed { None } else { flash.ftl.next_of_cache(flash.reserve()) }
     }
 
     /// Opens a superblock of the cache for the host at `at`, if there is one to be had.
@@ -63,18 +63,18 @@ impl SlcCache {
         &mut self,
         at: Nanos,
         gc: &mut Gc,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) -> Result<(bool, Nanos), DeviceError> {
         let waits = self.spec.when_full == WhenFull::Fold;
-        let begin = controller.flash_core().free_at();
-        gc.fold_while(Trigger::Foreground, flash, controller, |flash, _| {
-            let ftl = flash.ftl();
+        let begin = controller.ftl_core().free_at();
+        gc.fold_while(Trigger::Foreground, flash, controller, |flash: &BackEnd, _| {
+            let ftl = &flash.ftl;
             self.next(flash).is_none() && ftl.can_fold() && (waits || ftl.fold_is_empty())
         })?;
         let mode = self.next(flash);
         self.closed |= mode.is_none() && self.spec.fold_from_full;
-        let end = controller.flash_core().free_at();
+        let end = controller.ftl_core().free_at();
         let may_go_on = if end > begin { end } else { Nanos::ZERO };
         if let Some(mode) = mode {
             let opened = flash.open(HOST, at.max(may_go_on), mode);
@@ -92,11 +92,11 @@ impl SlcCache {
         &mut self,
         pages: u64,
         gc: &mut Gc,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
         let mut ratio_256 = self.spec.fold_ratio_256;
-        let is_full = || flash.ftl().next_of_cache(flash.reserve()).is_none();
+        let is_full = || flash.ftl.next_of_cache(flash.reserve()).is_none();
         if self.spec.when_full == WhenFull::Fold && is_full() {
             ratio_256 = ratio_256.max(256);
         }
@@ -104,9 +104,9 @@ impl SlcCache {
             ratio_256 = 0;
         }
         self.debt.feed(pages * ratio_256);
-        gc.fold_while(Trigger::Behind, flash, controller, |flash, step| {
+        gc.fold_while(Trigger::Behind, flash, controller, |flash: &BackEnd, step| {
             self.debt.draw(u64::from(step.pages) * 256);
-            self.debt.allows() && flash.ftl().can_fold()
+            self.debt.allows() && flash.ftl.can_fold()
         })?;
         // What there was not to fold is not made up for.
         self.debt.keep(0);
@@ -120,7 +120,7 @@ impl SlcCache {
         &mut self,
         until: Nanos,
         gc: &mut Gc,
-        flash: &mut Flash,
+        flash: &mut BackEnd,
         controller: &mut Controller,
     ) {
         let begin = gc.idle_since(controller).after(self.spec.fold_after);

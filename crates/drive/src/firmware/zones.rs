@@ -8,7 +8,7 @@
 //! write area (ZRWA) is the blocks behind the write pointer, and as many again behind these, a
 //! write to which moves the pointer: what it passes goes to flash. The zone that is opened with one
 //! keeps it until it is full, reset or finished. The flash says when zones go offline or become
-//! read-only (`flash_media/zones.rs`). Left out: active-zone limits of several namespaces, zone
+//! read-only (`page_mapped/zones.rs`). Left out: active-zone limits of several namespaces, zone
 //! descriptor extensions.
 
 use std::ops::Range;

@@ -6,21 +6,16 @@ use std::sync::Arc;
 use drivebay_units::Nanos;
 
 use super::flash::{Geometry, NandTiming};
-use super::key::SpecError;
+use super::key::{SpecError, Word};
 use super::schema::RawSpec;
 use crate::policy_plugin::{DriveView, PluginSpec, PolicyPlugin, STATE_WORDS_MAX};
+use crate::victim_policies::{VICTIM_POLICIES, VictimPolicy};
 
-/// How garbage collection chooses its victim.
+/// Victim policy of garbage collection.
 #[derive(Clone, Copy, Debug)]
 pub enum Policy {
-    /// Fewest valid pages.
-    Greedy,
-    /// The superblock that was sealed first.
-    Fifo,
-    /// Fewest valid pages among that many drawn at random.
-    Choices(u32),
-    /// Largest (1 - u) x age / (1 + u): Rosenblum and Ousterhout, 1992.
-    CostBenefit,
+    /// One of the drive's own, and its parameter.
+    Own(&'static VictimPolicy, u32),
     /// The plug-in's choice: [`Spec::plugin`](super::Spec::plugin).
     Plugin,
 }
@@ -181,17 +176,26 @@ pub(super) fn check_policy(
     raw: &RawSpec,
     by_plugin: bool,
 ) -> Result<(Policy, Option<Policy>, bool), SpecError> {
-    let choices = [
-        ("greedy", Policy::Greedy),
-        ("fifo", Policy::Fifo),
-        ("d-choices", Policy::Choices(raw.gc().choices.value as u32)),
-        ("cost-benefit", Policy::CostBenefit),
-    ];
-    let policy = raw.gc().victim_policy.one_of("gc.victim_policy", &choices)?;
+    let policy = own_policy(raw, "gc.victim_policy", &raw.gc().victim_policy)?;
     let idle = raw.gc().idle.as_ref().and_then(|idle| idle.policy.as_ref());
-    let idle = idle.map(|word| word.one_of("gc.idle.policy", &choices)).transpose()?;
+    let idle = idle.map(|word| own_policy(raw, "gc.idle.policy", word)).transpose()?;
     let shared = frontiers(raw)? != Frontiers::Separate;
     Ok(if by_plugin { (Policy::Plugin, None, shared) } else { (policy, idle, shared) })
+}
+
+/// The drive's policy of this name, with its parameter, which the profile must then have.
+fn own_policy(raw: &RawSpec, field: &str, word: &Word) -> Result<Policy, SpecError> {
+    let all: Vec<_> = VICTIM_POLICIES.iter().map(|policy| (policy.word, policy)).collect();
+    let policy = word.one_of(field, &all)?;
+    let Some(key) = policy.parameter else { return Ok(Policy::Own(policy, 0)) };
+    let gc = serde_json::to_value(raw.gc()).unwrap_or_default();
+    let Some(value) = gc[key]["value"].as_u64() else {
+        let (field, word) = (format!("gc.{key}"), policy.word);
+        let hint = format!("set {field}, the parameter of {word}, or choose another policy");
+        let allowed = format!("a whole number where the policy is \"{word}\"");
+        return Err(SpecError::out(&field, "to leave it out", allowed, &hint));
+    };
+    Ok(Policy::Own(policy, value as u32))
 }
 
 /// The plug-in that the profile names, which must be the one at hand, and what it needs on this

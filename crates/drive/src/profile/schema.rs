@@ -401,10 +401,13 @@ sections! {
 
     /// Garbage collection.
     RawGc {
-        /// Victim choice: `greedy`, `fifo`, `d-choices`, `cost-benefit`.
+        /// Victim policy behind writes.
         victim_policy: Word,
-        /// How many candidates `d-choices` draws.
+        /// Number of superblocks that `d-choices` draws.
         choices: Whole = 1..=1024,
+        /// Number of superblocks, the oldest sealed ones, among which `windowed` chooses; required
+        /// with that policy.
+        window: Option<Whole> = 1..=1 << 20,
         /// `separate` frontiers for host and garbage collection, or one for both: `single`, with
         /// one victim at a time as in the literature's models, or `shared`, with as many victims in
         /// a row as bring a superblock beyond the reserve.
@@ -476,8 +479,8 @@ sections! {
         after_ms: Number = 0.0..=1e6,
         /// Free space at which it ends.
         free_mb: Number = MEGABYTES,
-        /// How its victims are chosen, apart from those behind writes: as `gc.victim_policy`, which
-        /// holds for both if it is left out.
+        /// Victim policy in idle time, a word as for `gc.victim_policy`, which holds for both if
+        /// this is left out.
         policy: Option<Word>,
     }
 

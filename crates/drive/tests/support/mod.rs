@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use drivebay_drive::{Completion, Device, Io, Op, Spec, SpecError};
+use drivebay_drive::{Completion, Device, Io, Op, Spec, SpecError, VictimPolicy};
 use drivebay_units::Nanos;
 
 /// The profile that tests start from.
@@ -82,6 +82,15 @@ impl Profile {
         leaf.insert("source".to_owned(), "test".into());
         table.insert(key.to_owned(), leaf.into());
         self
+    }
+
+    /// Victims by this policy, `parameter` being its parameter if it has one.
+    pub fn victims(self, policy: VictimPolicy, parameter: i64) -> Profile {
+        let profile = self.set("gc.victim_policy", policy.word);
+        match policy.parameter {
+            Some(key) => profile.with(&format!("gc.{key}"), parameter),
+            None => profile,
+        }
     }
 
     /// Without a key or section.

@@ -1,19 +1,13 @@
-//! What parity takes and a failed die costs; which page is what is said in `firmware/stripes.rs`.
+//! What parity takes and a failed die costs; which page is what is said in `firmware/datapath/stripes.rs`.
 
 use drivebay_units::{Nanos, Ppa};
 
-use super::{Flash, NO_WAIT, ReadParts};
-use crate::firmware::stripes::{Role, Stripes};
-use crate::flash::nand::{ReadTimes, Ticket};
+use super::BackEnd;
+use crate::firmware::datapath::stripes::Role;
+use crate::firmware::datapath::{NO_WAIT, ReadParts};
 use crate::superblock::Source;
 
-impl Flash {
-    /// Dies that failed, and what is moved of them.
-    #[inline(always)]
-    pub fn stripes(&self) -> &Stripes {
-        &self.stripes
-    }
-
+impl BackEnd {
     /// Pages of data that the superblocks have room for.
     pub(super) fn data_pages(&self) -> u64 {
         self.stripes.data_pages(self.ftl.usable_pages())
@@ -37,17 +31,13 @@ impl Flash {
             if role == Role::Data {
                 break;
             }
-            self.padding += u64::from(pages);
+            self.space.padding += u64::from(pages);
             let first = self.ftl.pass(stream);
             if role == Role::Parity {
-                self.padded_pages += u64::from(pages);
-                self.fill(stream, first, pages, at);
+                self.space.padded_pages += u64::from(pages);
+                self.path.fill(stream, first, pages, at);
             } else {
-                let free_at = self.buffer_free_at(stream);
-                let buffer = &mut self.buffers[stream];
-                buffer.take(free_at);
-                buffer.give_back(buffer.taken() - 1, Ticket::ENDED);
-                buffer.note_program(&self.geometry, page, Ticket::ENDED, 1);
+                self.path.skip_page(stream, page);
             }
         }
         self.find_stop(stream);
@@ -70,7 +60,7 @@ impl Flash {
 
     /// Works it out for all streams.
     pub(super) fn begin_data(&mut self) {
-        for stream in 0..self.buffers.len() {
+        for stream in 0..self.path.streams() {
             let end = self.ftl.frontier(stream).end;
             match self.stripes.are_plain() {
                 true => self.ftl.set_stop(stream, [end; 2]),
@@ -90,7 +80,7 @@ impl Flash {
 
     // ---- Reads.
 
-    /// [`Flash::read`] where a read may not be plain; whether it was decoded as well.
+    /// [`BackEnd::read`] where a read may not be plain; whether it was decoded as well.
     #[inline(never)]
     pub(super) fn read_erring(
         &mut self,
@@ -99,11 +89,11 @@ impl Flash {
         len: u32,
         bytes: u64,
     ) -> (Nanos, ReadParts, bool) {
-        if !self.lost.is_empty() {
-            let lost = |at: &u32| self.lost.contains(&self.ftl.page_at(Ppa(*at)).0);
+        if !self.damage.lost.is_empty() {
+            let lost = |at: &u32| self.damage.lost.contains(&self.ftl.page_at(Ppa(*at)).0);
             let lost = (ppa.0..ppa.0 + len).filter(lost).count() as u64;
-            self.media_error |= lost > 0;
-            self.count_lost(lost);
+            self.damage.media_error |= lost > 0;
+            self.damage.count_lost(lost);
         }
         if self.in_buffer(ppa, from) {
             return (from, NO_WAIT, false);
@@ -112,15 +102,14 @@ impl Flash {
         if self.stripes.is_lost(page) {
             let read = self.read_others(page, from, bytes, true);
             if read.is_none() {
-                self.media_error = true;
-                self.count_lost(u64::from(len));
+                self.damage.media_error = true;
+                self.damage.count_lost(u64::from(len));
             }
             let (done, parts) = read.unwrap_or((from, NO_WAIT));
             return (done, parts, false);
         }
-        let ReadTimes { begin, sensed, done } = self.nand.read(self.now, from, page, bytes);
-        let parts = [begin.since(from), sensed.since(begin), done.since(sensed)];
-        if self.errors.is_none() {
+        let (done, parts) = self.path.read(from, page, bytes);
+        if self.damage.errors.is_none() {
             return (done, parts, false);
         }
         // A flash page has at most 16 pages.
@@ -137,16 +126,14 @@ impl Flash {
         bytes: u64,
         for_host: bool,
     ) -> Option<(Nanos, ReadParts)> {
-        let floor = if for_host { self.now } else { from };
         let mut latest = (from, NO_WAIT);
         for other in self.stripes.others(page)? {
-            let times = match for_host {
-                true => self.nand.read(floor, from, other, bytes),
-                false => self.nand.read_inside(floor, from, other, bytes),
+            let (done, parts) = match for_host {
+                true => self.path.read(from, other, bytes),
+                false => (self.path.nand.read_inside(from, from, other, bytes).done, NO_WAIT),
             };
-            let ReadTimes { begin, sensed, done } = times;
             if done >= latest.0 {
-                latest = (done, [begin.since(from), sensed.since(begin), done.since(sensed)]);
+                latest = (done, parts);
             }
         }
         Some(latest)
@@ -163,8 +150,8 @@ impl Flash {
             }
             return read.map_or(at, |(done, _)| done);
         }
-        let done = self.nand.read_inside(at, at, page, bytes).done;
-        if self.errors.is_some() { self.decode_source(source, done) } else { done }
+        let done = self.path.nand.read_inside(at, at, page, bytes).done;
+        if self.damage.errors.is_some() { self.decode_source(source, done) } else { done }
     }
 
     // ---- A die that fails.
@@ -172,7 +159,7 @@ impl Flash {
     /// A die fails at `at`: open superblocks are closed with their parity, and if what is left has
     /// no room for all data, the drive only reads from then on.
     pub fn fail_die(&mut self, die: u32, at: Nanos) {
-        for stream in 0..self.buffers.len() {
+        for stream in 0..self.path.streams() {
             self.pad(stream, 0, at);
             // The stripe under way gets its parity.
             let has_parity = self.geometry.parity_dies.is_some();
@@ -184,34 +171,18 @@ impl Flash {
             self.abandon(stream, at);
         }
         self.stripes.fail(die, at);
-        self.may_err = true;
+        self.damage.may_err = true;
         // A victim of before may hold more than a superblock of now has room for.
-        self.reserve_superblocks += 1;
-        self.read_only |= self.spendable(self.data_pages()) == 0;
-        if self.read_only {
+        self.space.reserve += 1;
+        self.space.read_only |= self.space.spendable(self.data_pages()) == 0;
+        if self.space.read_only {
             self.stripes.stop();
         }
-    }
-
-    /// What is valid in the next flash page of a failed die that is moved; none if nothing is left
-    /// there.
-    pub fn next_to_move(&mut self) -> Option<Source> {
-        loop {
-            let page = self.stripes.next_to_move()?;
-            if let Some(source) = self.ftl.source_at(page) {
-                return Some(source);
-            }
-        }
-    }
-
-    /// So many pages were moved from `at` on.
-    pub fn note_moved(&mut self, pages: u32, at: Nanos) {
-        self.stripes.note_moved(pages, at);
     }
 
     /// Nothing more is moved, for want of room.
     pub fn stop_moving(&mut self) {
         self.stripes.stop();
-        self.read_only = true;
+        self.space.read_only = true;
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Source: validity by reverse map measured against a bitmap, see
 //! docs/adr/0003-validity-by-reverse-map.md. Not modelled here: the map's own reads and writes of
-//! flash (`firmware/map_cache.rs`).
+//! flash (`firmware/datapath/map_cache.rs`).
 
 use std::ops::Range;
 

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use crate::firmware::write_buffer::WriteBuffer;
+use crate::firmware::datapath::write_buffer::WriteBuffer;
 use crate::per_stream::PerStream;
 use crate::persist::persist;
 use crate::profile::Spec;

@@ -52,14 +52,9 @@ impl Superblocks {
                 let given_up = was.is_some_and(|s| s.state == State::Bad);
                 Superblock {
                     state: if index < good && !given_up { State::Free } else { State::Bad },
-                    stream: 0,
-                    erased: true,
-                    sealed: 0,
-                    first_page: 0,
                     erases: was.map_or(0, |s| s.erases + u32::from(!s.erased)),
-                    opened: 0,
-                    slc: false,
                     slc_erases: was.map_or(0, |s| s.slc_erases + u32::from(!s.erased && s.slc)),
+                    ..Superblock::FRESH
                 }
             })
             .collect();

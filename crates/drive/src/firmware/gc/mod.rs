@@ -7,17 +7,18 @@
 //! any other work, so what they cost is what they occupy.
 
 mod pacing;
+pub mod port;
 
 use drivebay_units::Nanos;
 
 use crate::events::Trigger;
-use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::io::DeviceError;
 use crate::persist::{StateError, persist};
 use crate::profile::{Idle, Spec};
-use crate::superblock::{HOST, Purpose, Source};
+use crate::superblock::{Purpose, Source};
 use pacing::Ledger;
+use port::{GcPort, Need, NextStep, PacePort};
 
 /// How the flash core works on copies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,15 +103,15 @@ impl Gc {
     }
 
     /// Makes a reclaim group the current one.
-    pub fn enter(&mut self, group: usize, flash: &mut Flash) {
-        let before = flash.ftl().group();
+    pub fn enter<P: GcPort>(&mut self, group: usize, port: &mut P) {
+        let before = port.group();
         let Some(groups) = self.groups.as_mut().filter(|_| before != group) else { return };
         for place in [before, group] {
             let (ledger, data_ready) = &mut groups.parked[place];
             std::mem::swap(ledger, &mut self.ledger);
             std::mem::swap(data_ready, &mut self.data_ready);
         }
-        flash.ftl_mut().enter(group);
+        port.enter(group);
     }
 
     /// Until when copies take a reclaim group, of a drive with several.
@@ -120,9 +121,9 @@ impl Gc {
 
     /// Copies may begin then, as far as the cores are concerned: commands wait behind them.
     #[inline(always)]
-    fn free_at(&self, flash: &Flash, controller: &mut Controller) -> Nanos {
-        let at = controller.flash_core().free_at();
-        self.groups.as_ref().map_or(at, |groups| at.max(groups.until[flash.ftl().group()]))
+    fn free_at<P: GcPort>(&self, port: &P, controller: &mut Controller) -> Nanos {
+        let at = controller.ftl_core().free_at();
+        self.groups.as_ref().map_or(at, |groups| at.max(groups.until[port.group()]))
     }
 
     /// Who copies, where one core would be busy with it.
@@ -154,18 +155,18 @@ impl Gc {
     /// # Errors
     /// [`DeviceError::Policy`].
     #[inline(always)]
-    pub fn follow_write(
+    pub fn follow_write<P: PacePort>(
         &mut self,
         pages: u64,
         backpressure: bool,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
-        if self.ledger.starts_at(Self::free_pages(flash))
+        if self.ledger.starts_at(port.free_pages())
             && let Some(pages) = self.ledger.due(pages)
         {
-            self.run(pages, self.ledger.may_defer() && !backpressure, flash, controller);
-            return flash.check_plugin();
+            self.run(pages, self.ledger.may_defer() && !backpressure, port, controller);
+            return port.check_policy();
         }
         Ok(())
     }
@@ -176,68 +177,57 @@ impl Gc {
     }
 
     /// Whether free space is so low that it runs behind writes.
-    pub fn runs(&self, flash: &Flash) -> bool {
-        self.ledger.starts_at(Self::free_pages(flash))
+    pub fn runs<P: PacePort>(&self, port: &P) -> bool {
+        self.ledger.starts_at(port.free_pages())
     }
 
-    /// Of the current reclaim group.
-    #[inline(always)]
-    fn free_pages(flash: &Flash) -> u64 {
-        let ftl = flash.ftl();
-        if ftl.has_groups() { ftl.free_in_group() } else { ftl.free_pages() }
-    }
-
-    /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
-    pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
-        if flash.ftl().must_collect() {
-            if let Some(group) = flash.ftl().suggested_group() {
-                self.enter(group, flash);
-            }
-            self.run(1, false, flash, controller);
-        }
+    /// Moves a superblock of this group that waits to be refreshed, after a read was decoded.
+    pub fn refresh<P: PacePort>(
+        &mut self,
+        group: usize,
+        port: &mut P,
+        controller: &mut Controller,
+    ) {
+        self.enter(group, port);
+        self.run(1, false, port, controller);
     }
 
     #[inline(never)]
-    fn run(
+    fn run<P: PacePort>(
         &mut self,
         host_pages: u64,
         deferred: bool,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &mut Controller,
     ) {
-        if flash.is_read_only() {
-            return;
-        }
-        let free = Self::free_pages(flash);
-        // Padding takes space as the host's pages do.
-        let pages = host_pages + flash.take_padding();
-        let pace = flash.ftl_mut().pace(pages, self.ledger.own(free));
+        let own = self.ledger.own(port.free_pages());
+        let Some((pages, pace)) = port.pace(host_pages, own) else { return };
         let had_debt = self.ledger.has_debt();
         self.ledger.add_debt(pages, controller.costs().gc_duty, pace);
         if deferred {
-            return self.run_deferred(had_debt, flash, controller);
+            return self.run_deferred(had_debt, port, controller);
         }
         match self.core() {
             // Apart, so that a copy of a drive with one group does not ask.
-            Core::OfGroup => self.run_in_group(flash, controller),
-            _ => self.run_as(Core::Busy, flash, controller),
+            Core::OfGroup => self.run_in_group(port, controller),
+            _ => self.run_as(Core::Busy, port, controller),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn run_in_group(&mut self, flash: &mut Flash, controller: &mut Controller) {
-        self.run_as(Core::OfGroup, flash, controller);
+    fn run_in_group<P: PacePort>(&mut self, port: &mut P, controller: &mut Controller) {
+        self.run_as(Core::OfGroup, port, controller);
     }
 
     /// Copies what is due behind a command.
     #[inline(always)]
-    fn run_as(&mut self, core: Core, flash: &mut Flash, controller: &mut Controller) {
+    fn run_as<P: PacePort>(&mut self, core: Core, port: &mut P, controller: &mut Controller) {
         let job = Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core };
-        let from = self.free_at(flash, controller);
-        self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
+        let from = self.free_at(port, controller);
+        self.copy_while(job, from, port, controller, |gc, port, at, step| {
             gc.ledger.spend(step.took, step.given);
-            (gc.ledger.allows() && !flash.no_room_to_copy()).then_some(at)
+            (gc.ledger.allows() && port.has(Need::Copy)).then_some(at)
         });
         self.ledger.settle();
     }
@@ -245,24 +235,29 @@ impl Gc {
     /// Copies what is due in the background or in a round.
     #[cold]
     #[inline(never)]
-    fn run_deferred(&mut self, had_debt: bool, flash: &mut Flash, controller: &mut Controller) {
+    fn run_deferred<P: PacePort>(
+        &mut self,
+        had_debt: bool,
+        port: &mut P,
+        controller: &mut Controller,
+    ) {
         let job =
             Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core: Core::Beside };
-        let from = controller.flash_core().free_at();
+        let from = controller.ftl_core().free_at();
         self.ledger.defer(had_debt, from);
-        self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
+        self.copy_while(job, from, port, controller, |gc, port, at, step| {
             let goes_on = gc.ledger.copies_in_background(u64::from(step.pages), step.given);
-            (goes_on && !flash.no_room_to_copy()).then_some(at)
+            (goes_on && port.has(Need::Copy)).then_some(at)
         });
-        let Some(pages) = self.ledger.round_due(flash.ftl().given_per_copy(job.purpose)) else {
+        let Some(pages) = self.ledger.round_due(port.reclaimed_per_copy(job.purpose)) else {
             return;
         };
-        let (first, last) = (flash.copies_taken(), self.copied_pages + pages);
-        self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
+        let (first, last) = (port.copies_taken(), self.copied_pages + pages);
+        self.copy_while(job, from, port, controller, |gc, port, at, step| {
             gc.ledger.spend_in_round(step.given);
-            (gc.copied_pages < last && !flash.no_room_to_copy()).then_some(at)
+            (gc.copied_pages < last && port.has(Need::Copy)).then_some(at)
         });
-        self.writes_from = flash.copies_programmed_at(first..flash.copies_taken());
+        self.writes_from = port.copies_programmed_at(first..port.copies_taken());
     }
 
     /// Copies flash page by flash page, and gives victims back, as long as `next` says from when on
@@ -271,46 +266,46 @@ impl Gc {
     ///
     /// When flash is the limit, a busy core waits, and the host behind it.
     #[inline(always)]
-    fn copy_while(
+    fn copy_while<P: GcPort>(
         &mut self,
         job: Job,
         from: Nanos,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &mut Controller,
-        mut next: impl FnMut(&mut Gc, &mut Flash, Nanos, Step) -> Option<Nanos>,
+        mut next: impl FnMut(&mut Gc, &mut P, Nanos, Step) -> Option<Nanos>,
     ) -> bool {
         let Job { purpose, trigger, core } = job;
         let (mut at, mut step) = (from, Step::default());
-        while let Some(begin) = next(self, flash, at, step) {
+        while let Some(begin) = next(self, port, at, step) {
             let purpose = match purpose {
                 // With no room but for the rest of the victim behind writes, that one goes on,
                 // whatever it gives.
-                Purpose::Idle if !flash.ftl().has_room_beside_victim() => Purpose::Collection,
+                Purpose::Idle if !port.has(Need::CopyBesideVictim) => Purpose::Collection,
                 _ => purpose,
             };
-            if let Some(source) = flash.ftl_mut().next_source(purpose) {
-                let given = u64::from(source.pages) * flash.ftl().given_per_copy(purpose);
-                let stream = flash.ftl_mut().begin_copy(&source);
-                let copies_from = begin.max(flash.buffer_free_at(stream));
-                let cost = self.copy(source, stream, copies_from, trigger, flash, controller);
-                let took = copies_from.after(cost).since(begin);
-                match core {
-                    Core::Busy => controller.flash_core().gc(took),
-                    Core::Idle => controller.flash_core().gc_from(copies_from, cost),
-                    Core::Beside => {}
-                    Core::OfGroup => {
-                        let group = flash.ftl().group();
-                        self.take_group(group, begin.after(took), cost, controller);
+            match port.next_step(purpose) {
+                NextStep::Copy { source, stream, reclaimed } => {
+                    let copies_from = begin.max(port.free_at(Some(stream)));
+                    let cost = self.copy(source, stream, copies_from, trigger, port, controller);
+                    let took = copies_from.after(cost).since(begin);
+                    match core {
+                        Core::Busy => controller.ftl_core().gc(took),
+                        Core::Idle => controller.ftl_core().gc_from(copies_from, cost),
+                        Core::Beside => {}
+                        Core::OfGroup => {
+                            let group = port.group();
+                            self.take_group(group, begin.after(took), cost, controller);
+                        }
                     }
+                    step = Step { pages: source.pages, given: reclaimed, took, ..step };
+                    at = if core == Core::Beside { from } else { begin.after(took) };
                 }
-                step = Step { pages: source.pages, given, took, ..step };
-                at = if core == Core::Beside { from } else { begin.after(took) };
-            } else if flash.ftl().victim_is_done(purpose) {
-                let given = flash.ftl().given_by_empty(purpose);
-                flash.retire_victim(purpose, begin, trigger);
-                step = Step { pages: 0, given, took: Nanos::ZERO, retired: step.retired + 1 };
-            } else {
-                return false;
+                NextStep::Retire { reclaimed } => {
+                    port.retire_victim(purpose, begin, trigger);
+                    let retired = step.retired + 1;
+                    step = Step { pages: 0, given: reclaimed, took: Nanos::ZERO, retired };
+                }
+                NextStep::Nothing => return false,
             }
         }
         true
@@ -319,7 +314,7 @@ impl Gc {
     /// Copies take a reclaim group until then, and so much of a core's work.
     #[cold]
     fn take_group(&mut self, group: usize, until: Nanos, cost: Nanos, controller: &mut Controller) {
-        controller.flash_core().work_beside(cost);
+        controller.ftl_core().work_beside(cost);
         if let Some(groups) = &mut self.groups {
             groups.until[group] = until;
         }
@@ -327,18 +322,16 @@ impl Gc {
 
     /// Copies what is valid in a flash page to a stream; returns what it costs the core.
     #[inline(always)]
-    fn copy(
+    pub fn copy<P: GcPort>(
         &mut self,
         source: Source,
         stream: usize,
         at: Nanos,
         trigger: Trigger,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &Controller,
     ) -> Nanos {
-        // Pages are programmed in order: none before the data of all before it has come.
-        self.data_ready = self.data_ready.max(flash.read_source(&source, at, trigger));
-        flash.relocate(source, stream, at, at.max(self.data_ready));
+        port.copy(source, stream, at, trigger, &mut self.data_ready);
         self.copied_pages += u64::from(source.pages);
         controller.costs().copy(source.extents, source.pages)
     }
@@ -348,26 +341,26 @@ impl Gc {
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`] if there is no victim; [`DeviceError::Policy`].
-    fn make_room(
+    fn make_room<P: GcPort>(
         &mut self,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &mut Controller,
-        lacks: impl Fn(&Flash, u32) -> bool,
+        lacks: impl Fn(&P, u32) -> bool,
     ) -> Result<Nanos, DeviceError> {
-        if !lacks(flash, 0) {
+        if !lacks(port, 0) {
             return Ok(Nanos::ZERO);
         }
         let (purpose, trigger) = (Purpose::Collection, Trigger::Foreground);
         let job = Job { purpose, trigger, core: self.core() };
-        let from = self.free_at(flash, controller);
+        let from = self.free_at(port, controller);
         let mut retired = 0;
-        let found = self.copy_while(job, from, flash, controller, |_, flash, at, step| {
+        let found = self.copy_while(job, from, port, controller, |_, port, at, step| {
             let begins = std::mem::replace(&mut retired, step.retired) != step.retired;
-            let stops = begins && (flash.check_plugin().is_err() || !lacks(flash, retired));
+            let stops = begins && (port.check_policy().is_err() || !lacks(port, retired));
             (!stops).then_some(at)
         });
-        flash.check_plugin()?;
-        if found { Ok(self.free_at(flash, controller)) } else { Err(DeviceError::NoSpace) }
+        port.check_policy()?;
+        if found { Ok(self.free_at(port, controller)) } else { Err(DeviceError::NoSpace) }
     }
 
     /// Runs in the foreground until more than the reserve is free, or by a quantum until the host
@@ -375,36 +368,48 @@ impl Gc {
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
-    pub fn run_to_reserve(
+    pub fn run_to_reserve<P: GcPort>(
         &mut self,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
         let quantum = self.ledger.foreground_victims();
-        self.make_room(flash, controller, |flash, emptied| {
-            let has_room = emptied >= quantum && flash.ftl().room_to_last(HOST) > 0;
-            !has_room && flash.ftl().free_superblocks() <= flash.reserve()
+        self.make_room(port, controller, |port, emptied| {
+            let goes_on = emptied >= quantum && port.has(Need::HostPage);
+            !goes_on && !port.has(Need::Superblock)
         })
+    }
+
+    /// Collects in the foreground until a flash page can be copied without the reserve.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
+    pub fn make_room_to_copy<P: GcPort>(
+        &mut self,
+        port: &mut P,
+        controller: &mut Controller,
+    ) -> Result<Nanos, DeviceError> {
+        self.make_room(port, controller, |port, _| !port.has(Need::CopyBesideReserve))
     }
 
     /// Folds while `next` says so, by what the step before came to; commands wait behind it.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
-    pub fn fold_while(
+    pub fn fold_while<P: GcPort>(
         &mut self,
         trigger: Trigger,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &mut Controller,
-        mut next: impl FnMut(&Flash, Step) -> bool,
+        mut next: impl FnMut(&P, Step) -> bool,
     ) -> Result<(), DeviceError> {
         let job = Job { purpose: Purpose::Folding, trigger, core: Core::Busy };
         let mut before = Step::default();
-        while next(flash, before) {
-            self.make_room(flash, controller, |flash, _| !flash.may_copy_beside_reserve())?;
-            let from = controller.flash_core().free_at();
+        while next(port, before) {
+            self.make_room_to_copy(port, controller)?;
+            let from = controller.ftl_core().free_at();
             let mut is_first = true;
-            let found = self.copy_while(job, from, flash, controller, |_, _, at, step| {
+            let found = self.copy_while(job, from, port, controller, |_, _, at, step| {
                 before = step;
                 std::mem::take(&mut is_first).then_some(at)
             });
@@ -413,24 +418,6 @@ impl Gc {
             }
         }
         Ok(())
-    }
-
-    /// Moves what a failed die held, page by page when each is due, up to `until`; commands wait
-    /// behind it.
-    pub fn rebuild_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
-        while flash.stripes().due() <= until {
-            let lacks = |flash: &Flash, _| !flash.may_copy_beside_reserve();
-            if flash.is_read_only() || self.make_room(flash, controller, lacks).is_err() {
-                return flash.stop_moving();
-            }
-            let due = flash.stripes().due().max(controller.flash_core().free_at());
-            let Some(source) = flash.next_to_move() else { return };
-            let stream = flash.ftl_mut().begin_copy(&source);
-            let from = due.max(flash.buffer_free_at(stream));
-            let cost = self.copy(source, stream, from, Trigger::Behind, flash, controller);
-            controller.flash_core().gc_from(from, cost);
-            flash.note_moved(source.pages, from);
-        }
     }
 
     /// Whether the drive works while nothing is asked of it.
@@ -461,46 +448,51 @@ impl Gc {
     /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks
     /// for what has been done by then. A copy that has begun is finished, and a command that comes
     /// waits for it.
-    pub fn run_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
+    pub fn run_until<P: PacePort>(
+        &mut self,
+        until: Nanos,
+        port: &mut P,
+        controller: &mut Controller,
+    ) {
         let Some(idle) = self.idle else { return };
         let from = self.idle_since(controller).after(idle.after);
-        for group in 0..flash.ftl().streams().groups {
-            self.enter(group, flash);
-            self.copy_idle(Purpose::Idle, from, until, flash, controller, |flash| {
-                Self::free_pages(flash) < idle.free && !flash.no_room_to_copy()
+        for group in 0..self.groups.as_ref().map_or(1, |groups| groups.until.len()) {
+            self.enter(group, port);
+            self.copy_idle(Purpose::Idle, from, until, port, controller, |port| {
+                port.free_pages() < idle.free && port.has(Need::Copy)
             });
         }
     }
 
     /// Folds while the flash core has no command, from `from` to `until`.
-    pub fn fold_until(
+    pub fn fold_until<P: GcPort>(
         &mut self,
         from: Nanos,
         until: Nanos,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &mut Controller,
     ) {
-        let may_copy = |flash: &Flash| flash.may_copy_beside_reserve();
-        self.copy_idle(Purpose::Folding, from, until, flash, controller, may_copy);
+        let may_copy = |port: &P| port.has(Need::CopyBesideReserve);
+        self.copy_idle(Purpose::Folding, from, until, port, controller, may_copy);
     }
 
-    fn copy_idle(
+    fn copy_idle<P: GcPort>(
         &mut self,
         purpose: Purpose,
         from: Nanos,
         until: Nanos,
-        flash: &mut Flash,
+        port: &mut P,
         controller: &mut Controller,
-        may_copy: impl Fn(&Flash) -> bool,
+        may_copy: impl Fn(&P) -> bool,
     ) {
         let core = if self.groups.is_some() { Core::OfGroup } else { Core::Idle };
         let job = Job { purpose, trigger: Trigger::Idle, core };
-        let from = from.max(self.free_at(flash, controller));
-        self.copy_while(job, from, flash, controller, |_, flash, at, _| {
-            if at >= until || !may_copy(flash) {
+        let from = from.max(self.free_at(port, controller));
+        self.copy_while(job, from, port, controller, |_, port, at, _| {
+            if at >= until || !may_copy(port) {
                 return None;
             }
-            let begin = at.max(flash.copies_free_at());
+            let begin = at.max(port.free_at(None));
             (begin < until).then_some(begin)
         });
     }

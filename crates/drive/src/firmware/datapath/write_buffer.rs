@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use drivebay_units::Nanos;
 
-use crate::flash::nand::{Nand, Ticket};
+use crate::nand::dies::{Nand, Ticket};
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::{BufferRelease, Geometry};
 use release::Release;
@@ -199,5 +199,5 @@ impl WriteBuffer {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/firmware_write_buffer.rs"]
+#[path = "../../../tests/unit/firmware_datapath_write_buffer.rs"]
 mod tests;

@@ -10,7 +10,8 @@ mod zones;
 
 use drivebay_units::{Lpn, Nanos, Rng};
 
-use crate::firmware::backend::Flash;
+use crate::events::Trigger;
+use crate::firmware::backend::BackEnd;
 use crate::firmware::controller::Controller;
 use crate::firmware::gc::Gc;
 use crate::firmware::path::Path;
@@ -29,9 +30,9 @@ use crate::timeline::NEVER;
 const SHIFT_4K: u32 = 3;
 
 /// Flash, and what its firmware does beside the back end.
-pub struct FlashMedia {
+pub struct PageMappedMedia {
     /// Map, superblocks, write buffer and dies.
-    pub backend: Flash,
+    pub backend: BackEnd,
     gc: Gc,
     slc_cache: Option<Box<SlcCache>>,
     read_ahead: Option<Box<ReadAhead>>,
@@ -49,11 +50,11 @@ pub struct FlashMedia {
     zones: Option<ZoneSpec>,
 }
 
-persist!(FlashMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages;
+persist!(PageMappedMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages;
     given: geometry, page_shift, flush_waits, slc_cycle_weight, end_of_life,
     zones);
 
-impl FlashMedia {
+impl PageMappedMedia {
     /// Fresh flash; `memory`: flash whose tables are used where they fit.
     ///
     /// # Errors
@@ -61,10 +62,10 @@ impl FlashMedia {
     pub fn new(
         spec: &Spec,
         rng: &Rng,
-        memory: Option<FlashMedia>,
-    ) -> Result<FlashMedia, DeviceError> {
-        Ok(FlashMedia {
-            backend: Flash::new(spec, rng, memory.map(|old| old.backend))?,
+        memory: Option<PageMappedMedia>,
+    ) -> Result<PageMappedMedia, DeviceError> {
+        Ok(PageMappedMedia {
+            backend: BackEnd::new(spec, rng, memory.map(|old| old.backend))?,
             gc: Gc::new(spec),
             slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
@@ -95,10 +96,10 @@ impl FlashMedia {
 
     pub fn work(&self) -> Work {
         let placed = self.host_pages + self.gc.copied_pages();
-        let (nand, unit_shift) = (self.backend.nand(), self.geometry.unit_shift);
+        let (nand, unit_shift) = (&self.backend.path.nand, self.geometry.unit_shift);
         Work {
             programmed: (placed << unit_shift) + self.backend.overhead_4k(),
-            slc_programmed: self.backend.ftl().slc_pages() << unit_shift,
+            slc_programmed: self.backend.ftl.slc_pages() << unit_shift,
             page_reads: nand.page_reads,
             read_bytes: nand.read_bytes,
             erases: nand.superblock_erases,
@@ -108,8 +109,8 @@ impl FlashMedia {
 
     /// Mean program/erase cycles, those of the SLC cache by what they wear.
     pub fn cycles(&self) -> f64 {
-        let slc_erases = self.backend.ftl().slc_erases() as f64;
-        let erases = self.backend.nand().superblock_erases as f64;
+        let slc_erases = self.backend.ftl.slc_erases() as f64;
+        let erases = self.backend.path.nand.superblock_erases as f64;
         let worn = erases - slc_erases * (1.0 - self.slc_cycle_weight);
         worn / f64::from(self.geometry.superblocks - self.geometry.bad_superblocks)
     }
@@ -137,12 +138,24 @@ impl FlashMedia {
 
     /// Whether the drive works while nothing is asked of it.
     pub fn works_when_idle(&self) -> bool {
-        self.gc.works_when_idle() || self.backend.stripes().due() < NEVER
+        self.gc.works_when_idle() || self.backend.stripes.due() < NEVER
     }
 
-    /// Moves what is due of a failed die up to `until`.
+    /// Moves the data of a failed die, page by page as each is due, up to `until`; commands wait
+    /// for it.
     pub fn rebuild_until(&mut self, until: Nanos, controller: &mut Controller) {
-        self.gc.rebuild_until(until, &mut self.backend, controller);
+        let (gc, backend) = (&mut self.gc, &mut self.backend);
+        while backend.stripes.due() <= until {
+            if backend.is_read_only() || gc.make_room_to_copy(backend, controller).is_err() {
+                return backend.stop_moving();
+            }
+            let due = backend.stripes.due().max(controller.ftl_core().free_at());
+            let Some((source, stream)) = backend.next_to_move() else { return };
+            let from = due.max(backend.path.free_at(stream));
+            let cost = gc.copy(source, stream, from, Trigger::Behind, backend, controller);
+            controller.ftl_core().gc_from(from, cost);
+            backend.stripes.note_moved(source.pages, from);
+        }
     }
 
     /// What the flash says behind a write that was admitted at `at`.
@@ -152,7 +165,7 @@ impl FlashMedia {
             at: self.backend.room_at().max(self.gc.writes_from()),
             paced: self.gc.runs(&self.backend),
             written: self.host_pages,
-            taken_64: samples.then(|| self.backend.buffer_taken_64(at)),
+            taken_64: samples.then(|| self.backend.path.taken_64(at)),
         }
     }
 
@@ -183,7 +196,7 @@ impl FlashMedia {
             | Op::ZrwaFlush
             | Op::ZoneOffline => self.manage_zone(from, io, path)?,
         };
-        path.controller.flash_core().close_command();
+        path.controller.ftl_core().close_command();
         if self.end_of_life.is_some_and(|end| self.host_4k >= end.writes_4k) {
             self.backend.wear_out();
         }
@@ -210,12 +223,12 @@ impl FlashMedia {
 
     /// Sectors that hold data, in whole pages.
     pub fn mapped_sectors(&self) -> u64 {
-        self.backend.ftl().mapped() << self.page_shift
+        self.backend.ftl.mapped() << self.page_shift
     }
 
     /// A command's pass through the flash core, after what the drive did for itself while idle.
     #[inline(always)]
-    fn run_flash_core(
+    fn run_ftl_core(
         &mut self,
         from: Nanos,
         cost: impl Fn(&Costs) -> Nanos,
@@ -225,7 +238,7 @@ impl FlashMedia {
             self.work_until(from, path.controller);
             self.gc.end_idle();
         }
-        let end = path.run_flash_core(from, cost);
+        let end = path.run_ftl_core(from, cost);
         self.backend.dies_until(end);
         end
     }
@@ -274,12 +287,16 @@ impl FlashMedia {
                 }
             }
             WorkClass::Copy => gc.follow_write(pages, path.backpressure, backend, controller)?,
-            WorkClass::Refresh => gc.refresh(backend, controller),
+            WorkClass::Refresh => {
+                if let Some(group) = backend.suggested_group() {
+                    gc.refresh(group, backend, controller);
+                }
+            }
             WorkClass::Journal => {
-                let programs = backend.write_journal(controller.flash_core().free_at());
+                let programs = backend.write_journal(controller.ftl_core().free_at());
                 if programs > 0 {
                     let cost = controller.costs().journal.times(programs);
-                    controller.flash_core().gc(cost);
+                    controller.ftl_core().gc(cost);
                 }
             }
         }

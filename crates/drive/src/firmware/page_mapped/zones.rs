@@ -14,14 +14,14 @@ use std::ops::Range;
 
 use drivebay_units::{Lpn, Nanos};
 
-use super::FlashMedia;
+use super::PageMappedMedia;
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::WorkClass;
 use crate::io::{DeviceError, Io, Op};
 use crate::profile::ZoneSpec;
 use crate::stage::Stage;
 
-impl FlashMedia {
+impl PageMappedMedia {
     /// A step of a command that the zones have taken (`firmware/zones.rs`).
     #[cold]
     pub(super) fn manage_zone(
@@ -38,7 +38,7 @@ impl FlashMedia {
             }
             Op::ZrwaFlush => {
                 path.left = Nanos::ZERO;
-                let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+                let begin = self.run_ftl_core(from, |costs| costs.write_command, path);
                 let zone = io.lba - io.lba % zones.sectors;
                 let end = io.lba + (1 << self.page_shift);
                 self.commit(zone..end, usize::from(io.handle), begin, path)?
@@ -46,7 +46,7 @@ impl FlashMedia {
             Op::ZoneReset if io.sectors > 0 => self.reset_zone(&zones, from, io, is_active, path),
             _ => {
                 path.left = Nanos::ZERO;
-                self.run_flash_core(from, |costs| costs.write_command, path)
+                self.run_ftl_core(from, |costs| costs.write_command, path)
             }
         })
     }
@@ -54,7 +54,7 @@ impl FlashMedia {
     /// The pages at the end of a zone's sectors that are not yet on flash.
     fn uncommitted(&self, sectors: Range<u64>) -> (Lpn, u32) {
         let (begin, end) = (self.page_of(sectors.start).0, self.page_of(sectors.end).0);
-        let is_left = |page: &u32| self.backend.ftl().look_up(Lpn(*page)).is_none();
+        let is_left = |page: &u32| self.backend.ftl.look_up(Lpn(*page)).is_none();
         let count = (begin..end).rev().take_while(is_left).count() as u32;
         (Lpn(end - count), count)
     }
@@ -82,11 +82,11 @@ impl FlashMedia {
         path: &mut Path,
     ) -> Result<Nanos, DeviceError> {
         let stream = usize::from(io.handle);
-        let mut begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        let mut begin = self.run_ftl_core(from, |costs| costs.write_command, path);
         if path.left == Nanos::ZERO {
             begin = self.commit(io.lba..io.lba + u64::from(io.sectors), stream, begin, path)?;
         }
-        let room = self.backend.ftl().room(stream);
+        let room = self.backend.ftl.room(stream);
         if room > 0 {
             let clock = self.backend.pad(stream, self.row_pages().min(room), begin);
             path.left = Nanos(1);
@@ -117,11 +117,10 @@ impl FlashMedia {
         }
         let step = path.left.min(zones.slice);
         path.left = path.left.since(step);
-        let clock = path.controller.take_flash_core(from, step, path.stages);
+        let clock = path.controller.take_ftl_core(from, step, path.stages);
         self.backend.dies_until(clock);
         if is_first {
-            self.backend.ftl_mut().trim(first, pages);
-            self.backend.replace(first.0, pages);
+            self.backend.unmap(first, pages);
             if is_active {
                 self.backend.abandon(usize::from(io.handle), clock);
             }
@@ -134,7 +133,7 @@ impl FlashMedia {
     #[cold]
     pub(super) fn append_pass(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         match self.zones {
-            Some(zones) if io.op == Op::Append => self.run_flash_core(from, |_| zones.append, path),
+            Some(zones) if io.op == Op::Append => self.run_ftl_core(from, |_| zones.append, path),
             _ => from,
         }
     }

@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 
 use drivebay_units::{Lpn, Nanos};
 
-use crate::firmware::map_cache::{Found, MapCache, MapTraffic};
-use crate::firmware::map_journal::MapJournal;
-use crate::flash::nand::Nand;
+use crate::firmware::datapath::map_cache::{Found, MapCache, MapTraffic};
+use crate::firmware::datapath::map_journal::MapJournal;
+use crate::nand::dies::Nand;
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::{Geometry, MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
 

@@ -24,7 +24,7 @@ persist!(Share: end, gc);
 
 /// The flash core's timeline, with garbage collection's share in it.
 #[repr(C)]
-pub struct FlashCore {
+pub struct FtlCore {
     fifo: Fifo,
     /// Nanoseconds given to anything so far. Between two fields that were just stored and are
     /// copied together: one wide load of both would wait until the stores have left the processor.
@@ -36,7 +36,7 @@ pub struct FlashCore {
     tail: usize,
 }
 
-persist!(FlashCore: fifo, gc, busy, shares, head, tail);
+persist!(FtlCore: fifo, gc, busy, shares, head, tail);
 
 /// A host command's pass through the flash core.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +49,10 @@ pub struct Pass {
     pub gc: Nanos,
 }
 
-impl FlashCore {
+impl FtlCore {
     /// An idle core.
-    pub fn new() -> FlashCore {
-        FlashCore {
+    pub fn new() -> FtlCore {
+        FtlCore {
             fifo: Fifo::default(),
             gc: 0,
             busy: 0,
@@ -117,7 +117,7 @@ impl FlashCore {
 
     /// Forgets all commands; what it has worked so far stays counted.
     pub fn power_cut(&mut self) {
-        *self = FlashCore { busy: self.busy, ..FlashCore::new() };
+        *self = FtlCore { busy: self.busy, ..FtlCore::new() };
     }
 
     /// Serves nothing before `until`.
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_split_between_commands_and_collection() {
-        let mut core = FlashCore::new();
+        let mut core = FtlCore::new();
         core.run(Nanos(0), Nanos(10));
         core.gc(Nanos(80));
         core.close_command();

@@ -15,7 +15,6 @@
 //! with data out, as with cache read: latencies at high load are slightly low). Errors:
 //! `physics/reliability.rs`.
 
-mod deferred;
 mod suspension;
 mod timing;
 
@@ -29,8 +28,6 @@ use crate::profile::{Geometry, NandTiming, transfer};
 use crate::timeline::Calendar;
 use suspension::Suspension;
 use timing::Timing;
-
-pub use deferred::{DeferredQueue, Program};
 
 /// A program or erase that was asked of a die. Reads asked later may still move its end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -653,5 +650,5 @@ impl Die {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/flash_nand.rs"]
+#[path = "../../tests/unit/nand_dies.rs"]
 mod tests;

@@ -14,7 +14,7 @@ use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
 use drivebay_units::Nanos;
 
-use crate::flash::nand::{Nand, Ticket};
+use crate::nand::dies::{Nand, Ticket};
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::BufferRelease;
 use crate::timeline::NEVER;

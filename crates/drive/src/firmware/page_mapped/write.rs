@@ -8,7 +8,7 @@
 
 use drivebay_units::{Lpn, Nanos};
 
-use super::{FlashMedia, SHIFT_4K};
+use super::{PageMappedMedia, SHIFT_4K};
 use crate::firmware::controller::Controller;
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::WorkClass;
@@ -17,7 +17,7 @@ use crate::profile::Costs;
 use crate::stage::Stage;
 use crate::superblock::Mode;
 
-impl FlashMedia {
+impl PageMappedMedia {
     /// A write whose data has come through the write path.
     #[inline]
     pub(super) fn write(
@@ -33,7 +33,7 @@ impl FlashMedia {
         if zoned {
             clock = self.append_pass(clock, io, path);
         }
-        if self.backend.has_map_cache() {
+        if self.backend.map.is_cached() {
             let ready = self.backend.translate(clock, first, last, true);
             clock = path.book(Stage::Map, clock, ready);
         }
@@ -41,7 +41,7 @@ impl FlashMedia {
             self.merge_edges(clock, io, path);
         }
         self.host_4k += frames_touched(io);
-        let stream = self.backend.ftl_mut().stream_of(first, count, io.handle)?;
+        let stream = self.backend.ftl.stream_of(first, count, io.handle)?;
         if zoned {
             (first, count) = self.place_in_zone(first, count, io);
             self.begin_zone(first, stream, clock);
@@ -51,7 +51,7 @@ impl FlashMedia {
             clock = self.acknowledge(clock, io, path);
         }
         if io.op == Op::WriteFua && self.flush_waits {
-            let safe = match self.backend.ftl().has_groups() {
+            let safe = match self.backend.ftl.has_groups() {
                 // Its group may have had no room.
                 true => self.backend.flush(clock),
                 false => self.backend.make_durable(stream, clock, u64::from(count)),
@@ -66,7 +66,7 @@ impl FlashMedia {
     #[inline(always)]
     fn write_pass(&mut self, from: Nanos, pages: u64, path: &mut Path) -> Nanos {
         let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
-        self.run_flash_core(from, cost, path)
+        self.run_ftl_core(from, cost, path)
     }
 
     /// Finds places for `count` pages; returns when all are in the buffer.
@@ -81,25 +81,25 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         self.backend.replace(first.0, count);
         self.host_pages += u64::from(count);
-        self.backend.ftl_mut().note_written(own, count);
+        self.backend.ftl.note_written(own, count);
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
-        let (mut stream, has_groups) = (own, self.backend.ftl().has_groups());
+        let (mut stream, has_groups) = (own, self.backend.ftl.has_groups());
         if has_groups {
-            stream = self.backend.ftl().goes_on(own);
+            stream = self.backend.ftl.goes_on(own);
             clock = self.enter_group(stream, clock, path);
         }
         while left > 0 {
-            if self.backend.ftl().room(stream) == 0 && has_groups {
-                stream = self.backend.ftl_mut().choose_stream(own);
+            if self.backend.ftl.room(stream) == 0 && has_groups {
+                stream = self.backend.ftl.choose_stream(own);
                 clock = self.enter_group(stream, clock, path);
             }
-            if self.backend.ftl().room(stream) == 0 {
+            if self.backend.ftl.room(stream) == 0 {
                 let opened = self.open_for_host(stream, from, path.controller)?;
                 let wait = opened.since_or_zero(clock);
                 path.controller.book(Stage::Gc, wait, path.stages);
                 clock = clock.after(wait);
             }
-            let len = left.min(self.backend.ftl().room(stream));
+            let len = left.min(self.backend.ftl.room(stream));
             let stored = self.backend.write(stream, Lpn(lpn), len, clock);
             clock = path.book(Stage::Buffer, clock, stored);
             lpn += len;
@@ -111,7 +111,7 @@ impl FlashMedia {
     /// Goes on in the reclaim group of a stream; returns from when on.
     #[cold]
     fn enter_group(&mut self, stream: usize, from: Nanos, path: &mut Path) -> Nanos {
-        let group = self.backend.ftl().streams().group_of(stream);
+        let group = self.backend.ftl.streams().group_of(stream);
         self.gc.enter(group, &mut self.backend);
         self.wait_for_copies(group, from, path)
     }
@@ -144,7 +144,7 @@ impl FlashMedia {
         }
         may_go_on = may_go_on.max(gc.run_to_reserve(flash, controller)?);
         // Copies into a shared frontier may have opened a superblock already.
-        if flash.ftl().room(stream) == 0 {
+        if flash.ftl.room(stream) == 0 {
             let opened = flash.open(stream, at.max(may_go_on), Mode::Native);
             assert!(opened, "more than the reserve is free");
         }
@@ -156,9 +156,9 @@ impl FlashMedia {
     #[cold]
     fn merge_edges(&mut self, from: Nanos, io: Io, path: &mut Path) {
         for lpn in self.edges(io).into_iter().flatten() {
-            let ppa = self.backend.ftl().look_up(lpn);
+            let ppa = self.backend.ftl.look_up(lpn);
             let (merged, _) = self.read_pages(from, ppa, 1, self.geometry.unit_bytes(), path);
-            self.backend.merge(merged);
+            self.backend.path.merge(merged);
         }
     }
 
@@ -178,7 +178,7 @@ impl FlashMedia {
 
     /// Flush: everything acknowledged so far goes to flash.
     pub(super) fn flush(&mut self, from: Nanos, path: &mut Path) -> Nanos {
-        let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        let begin = self.run_ftl_core(from, |costs| costs.write_command, path);
         if !self.flush_waits {
             return begin;
         }
@@ -189,11 +189,11 @@ impl FlashMedia {
     /// Reclaim Unit Handle Update: the handle's next write begins a new superblock. What is left of
     /// the present one is filled with nothing, as open blocks are closed.
     pub(super) fn update_handle(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
-        let begin = self.run_flash_core(from, |costs| costs.write_command, path);
-        let stream = self.backend.ftl().streams().of_place(io.handle);
-        self.backend.pad(stream, self.backend.ftl().room(stream), begin);
+        let begin = self.run_ftl_core(from, |costs| costs.write_command, path);
+        let stream = self.backend.ftl.streams().of_place(io.handle);
+        self.backend.pad(stream, self.backend.ftl.room(stream), begin);
         while self.backend.pass(stream, begin) {
-            self.backend.pad(stream, self.backend.ftl().room(stream), begin);
+            self.backend.pad(stream, self.backend.ftl.room(stream), begin);
         }
         begin
     }
@@ -201,7 +201,7 @@ impl FlashMedia {
     /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS
     /// and NVMe standards allow.
     pub(super) fn trim(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
-        let passed = self.run_flash_core(from, |costs| costs.write_command, path);
+        let passed = self.run_ftl_core(from, |costs| costs.write_command, path);
         self.unmap(passed, io, path)
     }
 
@@ -219,11 +219,10 @@ impl FlashMedia {
         }
         let (first, count) = (begin as u32, (end - begin) as u32);
         let mut ready = from;
-        if self.backend.has_map_cache() {
+        if self.backend.map.is_cached() {
             ready = self.backend.translate_edges(from, Lpn(first), Lpn(first + count - 1));
         }
-        self.backend.ftl_mut().trim(Lpn(first), count);
-        self.backend.replace(first, count);
+        self.backend.unmap(Lpn(first), count);
         path.book(Stage::Map, from, ready)
     }
 
@@ -242,7 +241,7 @@ impl FlashMedia {
         if count > 0 {
             self.merge_edges(clock, io, path);
             for lpn in edges.into_iter().flatten() {
-                let stream = self.backend.ftl_mut().stream_of(lpn, 1, io.handle)?;
+                let stream = self.backend.ftl.stream_of(lpn, 1, io.handle)?;
                 clock = self.store(stream, clock, lpn, 1, path)?;
             }
             self.host_4k += count;

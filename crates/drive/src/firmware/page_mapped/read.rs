@@ -2,37 +2,37 @@
 
 use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
-use super::{FlashMedia, SHIFT_4K};
-use crate::firmware::backend::{NO_WAIT, ReadParts};
+use super::{PageMappedMedia, SHIFT_4K};
+use crate::firmware::datapath::{NO_WAIT, ReadParts};
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::WorkClass;
 use crate::io::Io;
 use crate::profile::Costs;
 use crate::stage::Stage;
 
-impl FlashMedia {
+impl PageMappedMedia {
     /// Look-up, flash page by flash page, and up the link as each arrives.
     #[inline]
     pub(super) fn read(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let (first, last) = self.touched(io);
         // A page that is not mapped is answered with zeros: no command goes to flash for it.
-        let ppa = self.backend.ftl().look_up(first);
+        let ppa = self.backend.ftl.look_up(first);
         let mapped = if first == last {
             usize::from(ppa.is_some())
         } else {
-            let is_mapped = |&lpn: &u32| self.backend.ftl().look_up(Lpn(lpn)).is_some();
+            let is_mapped = |&lpn: &u32| self.backend.ftl.look_up(Lpn(lpn)).is_some();
             (first.0..=last.0).filter(is_mapped).count()
         };
         let cost = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let from = path.controller.admit_read(from, bytes, path.stages);
-        let mut known = self.run_flash_core(from, cost, path);
-        if self.backend.has_map_cache() {
+        let mut known = self.run_ftl_core(from, cost, path);
+        if self.backend.map.is_cached() {
             let ready = self.backend.translate(known, first, last, false);
             known = path.book(Stage::Map, known, ready);
         }
-        if let Some(ppa) = ppa.filter(|_| self.backend.ftl().has_groups()) {
-            let group = self.backend.ftl().group_of(self.backend.ftl().locate(ppa).0);
+        if let Some(ppa) = ppa.filter(|_| self.backend.ftl.has_groups()) {
+            let group = self.backend.ftl.group_of(self.backend.ftl.locate(ppa).0);
             known = self.wait_for_copies(group, known, path);
         }
         let stream = match &mut self.read_ahead {
@@ -47,7 +47,7 @@ impl FlashMedia {
         }
         let (end, parts) = self.read_pages(known, ppa, 1, self.frames(io, first.0, 1), path);
         path.add_parts(parts);
-        let ready = path.link.move_up(self.backend.now(), end, bytes);
+        let ready = path.link.move_up(self.backend.path.now(), end, bytes);
         path.book(Stage::Link, end, ready)
     }
 
@@ -89,7 +89,7 @@ impl FlashMedia {
     /// page.
     #[inline(always)]
     fn extent_of(&self, lpn: u32, last: u32) -> (Option<Ppa>, u32) {
-        let ftl = self.backend.ftl();
+        let ftl = &self.backend.ftl;
         let ppa = ftl.look_up(Lpn(lpn));
         let mut len = 1;
         while lpn + len <= last && self.continues(ppa, ftl.look_up(Lpn(lpn + len)), len) {
@@ -121,7 +121,7 @@ impl FlashMedia {
             // Partial first and last pages: what is left over goes with the last extent.
             let share = if lpn > last.0 { left } else { left.min(u64::from(len) * unit_bytes) };
             left -= share;
-            let up = path.link.move_up(self.backend.now(), end, share);
+            let up = path.link.move_up(self.backend.path.now(), end, share);
             if up >= latest.0 {
                 latest = (up, end, parts);
             }

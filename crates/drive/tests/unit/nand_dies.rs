@@ -1,4 +1,4 @@
-//! Unit tests of `flash/nand.rs`: with its private parts in reach.
+//! Unit tests of `nand/dies.rs`: with its private parts in reach.
 
 use super::*;
 use crate::profile::{Spec, SuspensionSpec};

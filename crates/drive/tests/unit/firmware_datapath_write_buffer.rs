@@ -1,4 +1,4 @@
-//! Unit tests of `firmware/write_buffer.rs`: with its private parts in reach.
+//! Unit tests of `firmware/datapath/write_buffer.rs`: with its private parts in reach.
 
 use super::*;
 use crate::profile::Spec;

@@ -1,0 +1,157 @@
+//! The drive's own victim policies: one entry each in [`policies!`], and its function below.
+//!
+//! To add a policy: an entry and a function here; a key in `profile/schema.rs` if the policy takes a
+//! parameter; its rule in the naive simulation of `tests/frontiers.rs`. Words, documents and tests
+//! take the list from [`VICTIM_POLICIES`].
+//!
+//! Contract of a policy's function:
+//! - It returns a victim as long as any sealed superblock holds an invalid page. A drive that gets
+//!   `None` then fails with [`DeviceError::NoSpace`](crate::DeviceError::NoSpace). It may return a
+//!   superblock whose pages are all valid, as FIFO does, if repeated calls reach one that gains.
+//! - `None` means that no sealed superblock gains.
+//! - Superblocks are numbered by their place in the lists. Pages are mapping units. Age is counted
+//!   in superblocks sealed, not in time.
+//! - Equal calls return equal victims. Random choices use the given generator only.
+//! - The firmware calls it once per victim, never per I/O; a pass over all superblocks (about a
+//!   thousand) is cheap beside the copies of a victim.
+//!
+//! Sources: greedy and FIFO as in Desnoyers (SYSTOR 2012); d-choices as in Van Houdt (SIGMETRICS
+//! 2013); cost-benefit as in Rosenblum and Ousterhout (1992); windowed greedy as in Hu, Eleftheriou,
+//! Haas, Iliadis and Pletka (SYSTOR 2009).
+
+use drivebay_units::Rng;
+
+use crate::superblock::{State, Superblock};
+
+/// Superblocks among which a policy chooses.
+#[derive(Clone, Copy)]
+pub struct Sealed<'a> {
+    /// Records of all superblocks; only sealed ones may be chosen.
+    pub blocks: &'a [Superblock],
+    /// Valid pages of each.
+    pub valid: &'a [u32],
+    /// Superblocks sealed so far.
+    pub seals: u64,
+    /// Pages of a superblock.
+    pub pages: u32,
+}
+
+impl Sealed<'_> {
+    fn all(&self) -> impl Iterator<Item = usize> + Clone {
+        (0..self.blocks.len()).filter(|&i| self.blocks[i].state == State::Sealed)
+    }
+
+    fn gains(&self, i: usize) -> bool {
+        self.valid[i] < self.pages
+    }
+
+    fn candidates(&self) -> impl Iterator<Item = usize> {
+        self.all().filter(|&i| self.gains(i))
+    }
+}
+
+/// A victim policy of the drive itself.
+#[derive(Clone, Copy, Debug)]
+pub struct VictimPolicy {
+    /// Name in profiles.
+    pub word: &'static str,
+    /// Description, for documents.
+    pub about: &'static str,
+    /// Key of `[gc]` that holds its parameter, if it has one.
+    pub parameter: Option<&'static str>,
+    /// Chooses a victim, given the parameter.
+    pub choose: fn(&Sealed<'_>, u32, &mut Rng) -> Option<usize>,
+}
+
+macro_rules! policies {
+    ($(#[doc = $about:literal] $word:literal $(($key:literal))? => $choose:ident,)+) => {
+        /// All victim policies of the drive itself.
+        pub const VICTIM_POLICIES: &[VictimPolicy] = &[$(VictimPolicy {
+            word: $word,
+            about: $about.trim_ascii(),
+            parameter: [$(Some($key),)? None][0],
+            choose: $choose,
+        }),+];
+    };
+}
+
+policies! {
+    /// Fewest valid pages; of equals the superblock that was sealed first.
+    "greedy" => greedy,
+    /// The superblock that was sealed first, full or not (a circular log).
+    "fifo" => fifo,
+    /// Fewest valid pages among `choices` superblocks drawn at random.
+    "d-choices" ("choices") => d_choices,
+    /// Largest (1 - u) x age / (1 + u), u being the share of valid pages.
+    "cost-benefit" => cost_benefit,
+    /// Fewest valid pages among the `window` superblocks that were sealed first.
+    "windowed" ("window") => windowed,
+}
+
+fn greedy(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    of.candidates().min_by_key(|&i| (of.valid[i], of.blocks[i].sealed))
+}
+
+fn fifo(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    of.all().min_by_key(|&i| of.blocks[i].sealed)
+}
+
+/// Draws with replacement, and repeats draws that hit superblocks that are not sealed. Takes an
+/// empty superblock without a draw: its count of valid pages shows when it reaches zero.
+///
+/// In the closed forms a draw of full superblocks wins, and so it does here as long as some
+/// superblock gains. After many misses a scan decides, so that the choice always ends.
+fn d_choices(of: &Sealed<'_>, choices: u32, rng: &mut Rng) -> Option<usize> {
+    const DRAWS_MAX: u32 = 1000;
+    let empty = of.all().filter(|&i| of.valid[i] == 0);
+    if let Some(oldest) = empty.min_by_key(|&i| of.blocks[i].sealed) {
+        return Some(oldest);
+    }
+    let draw = |_| {
+        let mut draws = (0..DRAWS_MAX).map(|_| rng.below(of.blocks.len() as u64) as usize);
+        draws.find(|&i| of.blocks[i].state == State::Sealed)
+    };
+    let best = (0..choices).filter_map(draw).min_by_key(|&i| of.valid[i]);
+    if best.is_some_and(|i| of.gains(i)) {
+        return best;
+    }
+    let emptiest = of.all().min_by_key(|&i| of.valid[i]).filter(|&i| of.gains(i));
+    emptiest.map(|i| best.unwrap_or(i))
+}
+
+/// Compares the worth as fractions over the superblock's size; of equals the first wins.
+fn cost_benefit(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    let age = |i: usize| u128::from(of.seals - of.blocks[i].sealed);
+    let worth = |i: usize| u128::from(of.pages - of.valid[i]) * age(i);
+    let cost = |i: usize| u128::from(of.pages + of.valid[i]);
+    of.candidates().max_by(|&a, &b| (worth(a) * cost(b)).cmp(&(worth(b) * cost(a))).then(b.cmp(&a)))
+}
+
+/// If all in the window are full, the window widens until one gains, which is the oldest that does.
+fn windowed(of: &Sealed<'_>, window: u32, _: &mut Rng) -> Option<usize> {
+    let mut by_age: Vec<usize> = of.all().collect();
+    by_age.sort_unstable_by_key(|&i| of.blocks[i].sealed);
+    let (inside, beyond) = by_age.split_at(by_age.len().min(window as usize));
+    let emptiest = inside.iter().copied().filter(|&i| of.gains(i)).min_by_key(|&i| of.valid[i]);
+    emptiest.or_else(|| beyond.iter().copied().find(|&i| of.gains(i)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_finds_a_victim_as_long_as_any_superblock_gains() {
+        let record = |sealed| Superblock { state: State::Sealed, sealed, ..Superblock::FRESH };
+        let blocks: Vec<_> = (0..40).map(record).collect();
+        for policy in VICTIM_POLICIES {
+            for gains in 0..40 {
+                let mut valid = vec![64; 40];
+                valid[gains] = 63;
+                let of = Sealed { blocks: &blocks, valid: &valid, seals: 40, pages: 64 };
+                let victim = (policy.choose)(&of, 4, &mut Rng::new(1));
+                assert!(victim.is_some(), "{}: superblock {gains} gains", policy.word);
+            }
+        }
+    }
+}
