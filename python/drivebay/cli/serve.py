@@ -169,7 +169,7 @@ def serve(
         is_locked = all(one.dhchap_secret is not None for one in made)
         _tell_addresses(server, shared.control, is_locked=is_locked)
         notify("READY=1")
-        reports = server.run()
+        reports = server.run(tell=say)
         note(ended=True)
     if as_json:
         for report in reports:
