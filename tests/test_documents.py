@@ -77,6 +77,14 @@ def test_the_ways_through_the_code_are_as_drawn() -> None:
     assert not undefined(text)
 
 
+def test_actions_are_pinned_by_commit_and_the_container_s_user_is_not_root() -> None:
+    for workflow in (TOP / ".github/workflows").glob("*.yml"):
+        for line in re.findall(r"uses: (.*)", workflow.read_text()):
+            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", line), (workflow.name, line)
+    users = re.findall(r"^USER (.*)", (TOP / "Containerfile").read_text(), re.MULTILINE)
+    assert users[-1] == "drivebay"
+
+
 def test_a_file_that_is_gone_is_found() -> None:
     assert missing("see `crates/drive/src/gone.rs` and `tests/gone/`") == [
         "crates/drive/src/gone.rs",

@@ -7,6 +7,7 @@ import fcntl
 import inspect
 import json
 import signal
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -147,6 +148,9 @@ def serve(
     made = [_drive(one) for one in wanted]
     check(made, shared)
     _check_pace(require_pace, made)
+    _warn_of_open_secrets(
+        shared.tls_key, *(x for one in made for x in (one.dhchap_secret, one.dhchap_ctrl_secret))
+    )
     for drive, may_be_foreign in zip(made, foreign, strict=True):
         _refuse_files(drive, may_be_foreign)
         _tell(drive)
@@ -233,6 +237,15 @@ def _warn_of_strangers(drives: Sequence[str], metrics: Sequence[str]) -> None:
         found.append(f"whoever reaches {open_metrics[0]} reads the figures")
     if found:
         say(f"warning: {'; '.join(found)}; 127.0.0.1 in its place is for this machine alone")
+
+
+def _warn_of_open_secrets(*paths: Path | None) -> None:
+    """A line for each file with a secret that other users can read."""
+    for path in dict.fromkeys(filter(None, paths)):
+        with contextlib.suppress(OSError):
+            mode = path.stat().st_mode
+            if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
+                say(f"warning: {path} holds a secret that other users can read: chmod 600 {path}")
 
 
 def _interrupt() -> NoReturn:
