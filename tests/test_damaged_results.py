@@ -635,6 +635,27 @@ def test_a_query_ends_on_ctrl_c(
     assert capsys.readouterr().err.startswith("error: interrupted\nhint: ")
 
 
+def test_a_function_that_hears_no_interrupt_ends_on_ctrl_c(wholes: dict[str, Path]) -> None:
+    program = (
+        "from drivebay.cli.entry import main; from drivebay.lab import query as asking\n"
+        "real = asking._answer\n"
+        "asking._answer = lambda *given: print('began', flush=True) or real(*given)\n"
+        "main()"
+    )
+    deaf = "SELECT length(lpad('x', 2000000000, 'y'))"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "query", deaf, str(wholes["sweep"])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "began\n"
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
+    assert process.returncode == 130, said
+    assert said.startswith("error: interrupted\nhint: ") and said.count("\n") == 2
+
+
 def test_what_acts_on_a_terminal_is_shown(
     wholes: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from drivebay.definitions import policies
 
 TOP = Path(__file__).resolve().parent.parent
@@ -79,9 +80,19 @@ def test_the_ways_through_the_code_are_as_drawn() -> None:
 
 
 def test_the_page_of_the_model_names_every_victim_policy() -> None:
-    row = re.search(r"^\| victims \|.*$", (TOP / "docs/concepts/model.md").read_text(), re.MULTILINE)
+    row = re.search(
+        r"^\| victims \|.*$", (TOP / "docs/concepts/model.md").read_text(), re.MULTILINE
+    )
     assert row
     assert [word for word in policies.OWN if f"`{word}`" not in row[0]] == []
+
+
+def test_actions_are_pinned_by_commit_and_the_container_s_user_is_not_root() -> None:
+    for workflow in (TOP / ".github/workflows").glob("*.yml"):
+        for line in re.findall(r"uses: (.*)", workflow.read_text()):
+            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", line), (workflow.name, line)
+    users = re.findall(r"^USER (.*)", (TOP / "Containerfile").read_text(), re.MULTILINE)
+    assert users[-1] == "drivebay"
 
 
 def test_a_file_that_is_gone_is_found() -> None:

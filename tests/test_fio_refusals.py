@@ -26,6 +26,7 @@ from real_files import (
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.targets.base import Progress
+from drivebay.targets.fio import process
 from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import storage
 
@@ -136,6 +137,15 @@ def test_without_fio(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem.hint == "apt install fio"
 
 
+def a_fio(folder: Path, script: str) -> Path:
+    """A shell script in fio's place."""
+    folder.mkdir()
+    fake = folder / "fio"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    return fake
+
+
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -144,20 +154,48 @@ def test_without_fio(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("exit 1", "which is no version of fio"),
         ('case $1 in --version) echo fio-3.33;; *) echo "fio: bad thing" >&2; exit 3;; esac',
          "fio cannot read"),
+        ("exec head -c 99000000 /dev/zero", "it prints over 16.8 MB"),
     ],
 )  # fmt: skip
 def test_a_fio_that_is_no_good(
     file: Path, tmp_path: Path, script: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake = tmp_path / "bin" / "fio"
-    fake.parent.mkdir()
-    fake.write_text(f"#!/bin/sh\n{script}\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(fake.parent))
+    fake = a_fio(tmp_path / "bin", script)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin")
     problem = refusal(file)
     assert problem.exit_code == 3
     assert words in problem.message
     assert "bad thing" in problem.message or "bad thing" not in script
+
+
+@pytest.mark.parametrize(
+    "prints",
+    [
+        'yes "{"',
+        "cat /dev/zero",
+        "printf '{ \"a\": [\\n'; yes '1,'",
+        f"while cat {Path(__file__).parent}/data/fio/3.33-status.json; do :; done",
+        "exec 3>&1; exec yes complaint >&2",
+    ],
+)
+def test_a_fio_that_prints_without_end_is_ended(
+    file: Path, tmp_path: Path, prints: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "DOCUMENT_BYTES_MAX", 2**20)
+    fake = a_fio(tmp_path / "bin", prints)
+    with file.open("rb") as target, pytest.raises(EnvironmentProblem) as caught:
+        process.run(
+            process.Tool(str(fake), "fio-3.33", "libaio"),
+            "",
+            target.fileno(),
+            name="run",
+            shown_target="-",
+            progress=Progress(),
+            each_second=lambda _: False,
+            asks_until_ms=lambda _: 0.0,
+        )
+    assert "prints more than figures" in caught.value.message
+    assert caught.value.exit_code == 3 and "\n" not in caught.value.message + caught.value.hint
 
 
 @needs_root

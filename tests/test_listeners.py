@@ -289,6 +289,28 @@ def test_a_server_listens_where_it_is_told_and_warns_of_nothing_on_loopback(
         assert "warning" not in "".join(server.lines)
 
 
+def test_a_secret_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:\n")
+    arguments = ("--nvme-tcp", ":0", "--dhchap-secret", str(secret))
+    for mode, warned in ((0o644, True), (0o640, True), (0o600, False)):
+        secret.chmod(mode)
+        with a_server(tmp_path, *arguments) as server:
+            lines = [line for line in server.lines if line.startswith("warning:")]
+        assert (f"warning: {secret} holds a secret" in "".join(lines)) == warned
+
+
+def test_unix_sockets_are_their_owner_s_whatever_the_umask(tmp_path: Path) -> None:
+    sockets = [tmp_path / name for name in ("nbd", "control")]
+    addresses = ("--nbd", f"unix:{sockets[0]}", "--control", f"unix:{sockets[1]}")
+    before = os.umask(0)
+    try:
+        with a_server(tmp_path, *addresses):
+            assert [one.stat().st_mode & 0o777 for one in sockets] == [0o600, 0o600]
+    finally:
+        os.umask(before)
+
+
 def test_a_server_that_others_reach_warns_with_one_line(
     hosts: SimpleNamespace, tmp_path: Path
 ) -> None:

@@ -22,10 +22,11 @@ from nbd_server import PROGRAM, Served, served
 from waiting import wait_until
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.serving.metrics import CONNECTIONS_MAX, HEAD_MAX, Endpoint, _result
+from drivebay.serving.metrics import CLOSED, CONNECTIONS_MAX, HEAD_MAX, Endpoint, _result
 from drivebay.serving.notify import notify
 
 SMALL = "sm951-ahci-128"
+GET_ENDS = b"\r\n\r\na 1\n"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "serve"
 
 
@@ -109,7 +110,8 @@ def test_metrics_over_http_are_those_of_ctl(tmp_path: Path) -> None:
         def names(metrics: str) -> list[str]:
             return [line.rsplit(" ", 1)[0] for line in metrics.splitlines()]
 
-        assert names(text) == names(_ctl(server, "status", "--metrics").stdout)
+        of_ctl = names(_ctl(server, "status", "--metrics").stdout)
+        assert names(text) == [*of_ctl, f"# TYPE {CLOSED}", CLOSED]
         server.process.terminate()
         assert server.process.wait() == 0
         with pytest.raises(urllib.error.URLError):
@@ -159,7 +161,7 @@ def _asked(endpoint: Endpoint, request: bytes) -> bytes:
 def test_only_get_metrics_is_answered(endpoint: Endpoint, request_: bytes, status: bytes) -> None:
     head, _, body = _asked(endpoint, request_).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 " + status)
-    assert (body == b"a 1\n") == (status == b"200")
+    assert body.startswith(b"a 1\n") == (status == b"200")
     assert f"Content-Length: {len(body)}".encode() in head
 
 
@@ -179,12 +181,27 @@ def test_any_bytes_get_an_answer() -> None:
 def test_no_more_connections_are_kept_than_may_be(endpoint: Endpoint) -> None:
     with contextlib.ExitStack() as open_:
         silent = [open_.enter_context(_connect(endpoint)) for _ in range(3 * CONNECTIONS_MAX)]
-        # Those beyond the bound are closed at once, the others once they have been silent for long.
-        closed = [talk for talk in silent[CONNECTIONS_MAX:] if talk.recv(1) == b""]
-        assert len(closed) == 2 * CONNECTIONS_MAX
+        # The newest close the oldest; the last ones end once they have been silent for long.
+        assert all(talk.recv(1) == b"" for talk in silent[: 2 * CONNECTIONS_MAX])
         assert threading.active_count() < 3 * CONNECTIONS_MAX
         assert all(talk.recv(1) == b"" for talk in silent)
-    wait_until(lambda: _asked(endpoint, b"GET /metrics HTTP/1.1\r\n\r\n").endswith(b"a 1\n"))
+    assert 0 < endpoint.closed <= 2 * CONNECTIONS_MAX
+    assert GET_ENDS in _asked(endpoint, b"GET /metrics HTTP/1.1\r\n\r\n")
+
+
+def test_a_scrape_is_answered_while_3000_half_open_requests_are_held() -> None:
+    one = Endpoint("127.0.0.1:0")
+    told: list[str] = []
+    with one.answering(lambda: "a 1\n", told.append), contextlib.ExitStack() as open_:
+        for number in range(3000):
+            talk = open_.enter_context(_connect(one))
+            with contextlib.suppress(ConnectionError):
+                talk.sendall(b"GET /metr")
+            if number % 500 == 499:
+                assert GET_ENDS in _asked(one, b"GET /metrics HTTP/1.1\r\n\r\n")
+        text = _get(one.url)
+    assert 0 < int(text.split()[-1]) == one.closed <= 3000
+    assert len(told) == 1 and CLOSED in told[0]
 
 
 def test_an_address_that_is_none_or_taken_is_refused(endpoint: Endpoint) -> None:

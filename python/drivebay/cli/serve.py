@@ -157,6 +157,10 @@ def serve(
     served_drives = [_drive(request) for request in requests]
     check(served_drives, shared)
     _check_pace(require_pace, served_drives)
+    secrets = [
+        secret for one in served_drives for secret in (one.dhchap_secret, one.dhchap_ctrl_secret)
+    ]
+    _warn_of_open_secrets(shared.tls_key, *secrets)
     with contextlib.ExitStack() as inside:
         written = []
         for drive, may_be_foreign in zip(served_drives, foreign_allowed, strict=True):
@@ -181,7 +185,7 @@ def serve(
         is_locked = all(drive.dhchap_secret is not None for drive in served_drives)
         _print_addresses(server, shared.control, is_locked=is_locked)
         notify("READY=1")
-        reports = server.run()
+        reports = server.run(tell=say)
         for data in written:
             data.end()
     if as_json:
@@ -246,6 +250,15 @@ def _warn_of_strangers(drives: Sequence[str], metrics: Sequence[str]) -> None:
         risks.append(f"everybody who reaches {open_metrics[0]} can read the figures")
     if risks:
         say(f"warning: {'; '.join(risks)}; use 127.0.0.1 for this machine only")
+
+
+def _warn_of_open_secrets(*paths: Path | None) -> None:
+    """A line for each file with a secret that other users can read."""
+    for path in dict.fromkeys(filter(None, paths)):
+        with contextlib.suppress(OSError):
+            mode = path.stat().st_mode
+            if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
+                say(f"warning: {path} holds a secret that other users can read: chmod 600 {path}")
 
 
 def _interrupt() -> NoReturn:

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import shutil
 import stat
 import subprocess
+import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+ANSWER_BYTES_MAX = 2**24
+"""Of output and of complaints, each. guess: 100 times the longest seen, 130 KB of QEMU's list of
+devices."""
 
 
 class NoAnswer(Exception):
@@ -36,21 +42,56 @@ def ask(
     folder: str | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """What a program answers in the C locale; `typed` is its input, `more` of its environment. It
-    runs in `folder`, else where drivebay does. Raises NoAnswer if it cannot be started, or is not
-    over after so many seconds."""
+    runs in `folder`, else where drivebay does. Raises NoAnswer if it cannot be started, is not over
+    after so many seconds, or prints over `ANSWER_BYTES_MAX`."""
     environment = {**os.environ, "LC_ALL": "C", **(more or {})}
+    deadline = time.monotonic() + timeout_s
     try:
-        return subprocess.run(
-            command,
-            input=typed,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-            env=environment,
-            cwd=folder,
-        )
+        with tempfile.TemporaryFile() as given:
+            given.write(typed)
+            given.seek(0)
+            process = subprocess.Popen(
+                command,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd=folder,
+            )
+        with process:
+            try:
+                output, complaints = _read(process, deadline)
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except BaseException:
+                process.kill()
+                raise
+    except TimeoutError:
+        raise NoAnswer(f"{command[0]} timed out after {timeout_s:g} seconds") from None
     except (OSError, subprocess.SubprocessError) as problem:
         raise NoAnswer(str(problem)) from None
+    return subprocess.CompletedProcess(command, process.returncode, output, complaints)
+
+
+def _read(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes]:
+    """Output and complaints, to their ends. Raises TimeoutError after the deadline; NoAnswer if one
+    of them is too long."""
+    assert process.stdout is not None and process.stderr is not None
+    found = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    with selectors.DefaultSelector() as pipes:
+        for pipe in found:
+            pipes.register(pipe, selectors.EVENT_READ)
+        while pipes.get_map():
+            if not (ready := pipes.select(max(0.0, deadline - time.monotonic()))):
+                raise TimeoutError
+            for key, _ in ready:
+                came = os.read(key.fd, 2**16)
+                found[key.fd] += came
+                if not came:
+                    pipes.unregister(key.fd)
+                if len(found[key.fd]) > ANSWER_BYTES_MAX:
+                    raise NoAnswer(f"it prints over {ANSWER_BYTES_MAX / 1e6:.3g} MB")
+    output, complaints = map(bytes, found.values())
+    return output, complaints
 
 
 def loose_folders(path: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import and_
@@ -110,7 +110,7 @@ def query(sql: str, folders: Sequence[Path | str]) -> Answer:
     query is not right; EnvironmentProblem if a folder is damaged, or the query needs too much
     memory; KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP. `folders`: results of reviews, and
     sweeps; views of what is not among them have no rows."""
-    with limited(), duckdb.connect() as base:
+    with limited(), _connected() as base:
         _fill(base, [Path(folder) for folder in folders])
         quantiles = [t_quantile(0.95, freedom) for freedom in range(1, FREEDOM_MAX + 1)]
         base.execute(
@@ -129,6 +129,18 @@ def query(sql: str, folders: Sequence[Path | str]) -> Answer:
                     f"a query reads nothing but the folders given: {text}", ELSEWHERE
                 ) from None
             raise UserError(f"the query is not right: {text}", VIEWS_HINT) from None
+
+
+@contextlib.contextmanager
+def _connected() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory. A call that hears no interrupt keeps its connection until the process
+    ends: closing it raises then, in place of KeyboardInterrupt."""
+    base = duckdb.connect()
+    try:
+        yield base
+    finally:
+        with contextlib.suppress(duckdb.Error):
+            base.close()
 
 
 def limited() -> AbstractContextManager[None]:

@@ -7,7 +7,7 @@ requests are served or how output is printed.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,13 @@ class Server:
             self._core = _core.Server([drive.profile.core for drive in drives], document)
         self.addresses: tuple[str, ...] = tuple(self._core.addresses)
 
-    def run(self) -> list[Report]:
-        """Serves until `stop` is called or a signal arrives; returns the last `status`."""
+    def run(self, tell: Callable[[str], object] = lambda _: None) -> list[Report]:
+        """Serves until `stop` is called or a signal arrives; returns the last `status`. `tell` gets
+        the warnings of the metrics endpoint."""
         with ExitStack() as resources:
             if self.metrics is not None:
-                resources.enter_context(self.metrics.answering(lambda: prometheus(self.status())))
+                figures = self.metrics.answering(lambda: prometheus(self.status()), tell)
+                resources.enter_context(figures)
             reports: list[Report] = self._core.run()
         return reports
 

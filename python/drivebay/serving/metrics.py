@@ -17,8 +17,13 @@ from typing import Any
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 
-CONNECTIONS_MAX = 8
-"""Limit of simultaneous connections; further ones are closed."""
+CONNECTIONS_MAX = 64
+"""Limit of open connections. A further one closes the oldest whose request is not complete; guess:
+each costs a thread for at most `PATIENCE_S`."""
+CLOSED = "drivebay_metrics_connections_closed_total"
+"""Counter of connections that were closed for a newer one."""
+BACKLOG = 1024
+"""Connections that wait to be accepted; beyond it, Linux lets a client try again after a second."""
 PATIENCE_S = 5.0
 """Time limit of a whole request with its answer."""
 HEAD_MAX = 8192
@@ -92,7 +97,7 @@ class Endpoint:
             raise UserError(f"--metrics {address}: not HOST:PORT", "--metrics 127.0.0.1:9464")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._socket = socket.create_server((host, int(port)), family=family)
+            self._socket = socket.create_server((host, int(port)), family=family, backlog=BACKLOG)
         except (OSError, UnicodeError) as problem:
             why = getattr(problem, "strerror", None) or problem
             raise EnvironmentProblem(
@@ -102,11 +107,22 @@ class Endpoint:
         self.address = f"[{found}]:{number}" if ":" in found else f"{found}:{number}"
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{number}/metrics"
+        self.closed = 0
+        """Connections that were closed for a newer one."""
+        self._open: dict[socket.socket, bool] = {}  # oldest first; True if the request is complete
+        self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def answering(self, text: Callable[[], str]) -> Iterator[None]:
-        """Context in which GET /metrics returns `text()`, which is called from other threads."""
-        thread = threading.Thread(target=self._accept, args=(text,), daemon=True)
+    def answering(
+        self, text: Callable[[], str], tell: Callable[[str], object] = lambda _: None
+    ) -> Iterator[None]:
+        """Context in which GET /metrics returns `text()`, which is called from other threads. `tell`
+        gets a line when the first connection is closed for a newer one."""
+
+        def figures() -> str:
+            return f"{text()}# TYPE {CLOSED} counter\n{CLOSED} {self.closed}\n"
+
+        thread = threading.Thread(target=self._accept, args=(figures, tell), daemon=True)
         thread.start()
         try:
             yield
@@ -117,16 +133,7 @@ class Endpoint:
             thread.join()
             self._socket.close()
 
-    def _accept(self, text: Callable[[], str]) -> None:
-        places = threading.BoundedSemaphore(CONNECTIONS_MAX)
-
-        def answer(talk: socket.socket) -> None:
-            try:
-                with talk, contextlib.suppress(OSError):
-                    _answer(talk, text)
-            finally:
-                places.release()
-
+    def _accept(self, text: Callable[[], str], tell: Callable[[str], object]) -> None:
         while True:
             try:
                 talk, _ = self._socket.accept()
@@ -135,15 +142,45 @@ class Endpoint:
                     return
                 time.sleep(0.1)  # limit of open files reached
                 continue
-            if places.acquire(blocking=False):
-                threading.Thread(target=answer, args=(talk,), daemon=True).start()
-            else:
-                talk.close()
+            with self._lock:
+                if len(self._open) == CONNECTIONS_MAX:
+                    self._close_oldest()
+                    if self.closed == 1:
+                        tell(
+                            f"warning: metrics: over {CONNECTIONS_MAX} connections are open; a "
+                            f"new one closes the oldest without a whole request ({CLOSED})"
+                        )
+                self._open[talk] = False
+            threading.Thread(target=self._answer, args=(talk, text), daemon=True).start()
+
+    def _close_oldest(self) -> None:
+        """Ends the oldest connection, of those without a complete request if there is one; the
+        thread that waits for it then closes it."""
+        oldest = min(self._open, key=self._open.__getitem__)
+        del self._open[oldest]
+        with contextlib.suppress(OSError):  # the client has gone
+            oldest.shutdown(socket.SHUT_RDWR)
+        self.closed += 1
+
+    def _answer(self, talk: socket.socket, text: Callable[[], str]) -> None:
+        """Reads a request, writes the answer, and closes the connection; without an answer if the
+        client is too slow or gone."""
+        end = time.monotonic() + PATIENCE_S
+        with talk:
+            with contextlib.suppress(OSError):
+                head = _head(talk, end)
+                with self._lock:
+                    if talk in self._open:
+                        self._open[talk] = True
+                talk.settimeout(max(end - time.monotonic(), 0.001))
+                talk.sendall(_response(*_result(head, text)))
+            with self._lock:
+                self._open.pop(talk, None)
 
 
-def _answer(talk: socket.socket, text: Callable[[], str]) -> None:
-    """Reads a request and writes the answer; raises OSError if the client is too slow or gone."""
-    end = time.monotonic() + PATIENCE_S
+def _head(talk: socket.socket, end: float) -> bytes:
+    """Bytes of the request up to the empty line, the end of the stream or `HEAD_MAX`; raises
+    OSError if that takes longer than `end`."""
     head = b""
     while b"\r\n\r\n" not in head:
         talk.settimeout(max(end - time.monotonic(), 0.001))
@@ -151,17 +188,18 @@ def _answer(talk: socket.socket, text: Callable[[], str]) -> None:
         if not came:
             break
         head += came
-    status, body = _result(head, text)
-    kind = "text/plain; version=0.0.4; charset=utf-8"
+    return head
+
+
+def _response(status: str, body: bytes) -> bytes:
     lines = (
         f"HTTP/1.1 {status}",
-        f"Content-Type: {kind}",
+        "Content-Type: text/plain; version=0.0.4; charset=utf-8",
         f"Content-Length: {len(body)}",
         "Connection: close",
         *(["Allow: GET"] if status.startswith("405") else []),
     )
-    talk.settimeout(max(end - time.monotonic(), 0.001))
-    talk.sendall("\r\n".join((*lines, "", "")).encode() + body)
+    return "\r\n".join((*lines, "", "")).encode() + body
 
 
 def _result(head: bytes, text: Callable[[], str]) -> tuple[str, bytes]:

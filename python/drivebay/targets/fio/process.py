@@ -68,6 +68,13 @@ STUCK = b"stuck grabbing stat_sem"
 """In what fio says (backend.c, thread_main) when a job has waited for its own statistics for five
 seconds; whoever asked for them then waits for ever. Mended in 3.42 (commit 00084f95)."""
 STUCK_LOOKED_AT_BYTES = 4096
+DOCUMENT_BYTES_MAX = 2**24
+"""Of output up to the end of a document. guess: 40 jobs with counts in each of 1,856 bins (stat.h)
+of nine histograms; with the bins that are seen an answer has 46 KB."""
+UNASKED_MAX = 16
+"""Documents beyond those that fio was asked for. guess: it prints one at its end."""
+COMPLAINTS_BYTES_MAX = 2**20
+"""Of what fio says on stderr. guess: all that is seen is below 1 KB."""
 KILL_AFTER_S = 60.0
 """An I/O that hangs holds fio back; only then is it killed, which is safe: it has no children."""
 
@@ -168,6 +175,8 @@ class Fio:
         self.answers: queue.SimpleQueue[tuple[float, Document | None]] = queue.SimpleQueue()
         self.stdout = tempfile.TemporaryFile()  # noqa: SIM115 (likewise)
         self.stopped = False
+        self.asked = 0
+        self._overflows = False
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
             stdin.write(job.encode())  # a pipe breaks if fio has ended; then stderr says why
@@ -177,19 +186,30 @@ class Fio:
         self._reader.start()
 
     def _read(self, stdout: IO[bytes]) -> None:
+        left, count = DOCUMENT_BYTES_MAX, 0
         with (
             gzip.GzipFile("", "wb", KEPT_LEVEL, self.stdout, mtime=0) as packed,
             io.BufferedWriter(packed, KEPT_BUFFER_BYTES) as kept,
         ):
 
             def lines() -> Iterator[str]:
-                for line in stdout:
+                nonlocal left
+                while line := stdout.readline(left + 1):
+                    if (left := left - len(line)) < 0:
+                        return
                     kept.write(line)
                     yield line.decode(errors="replace")
 
             for document in documents(lines()):
                 self.answers.put((time.monotonic(), document))
-        self.answers.put((time.monotonic(), None))
+                left, count = DOCUMENT_BYTES_MAX, count + 1
+                if count > self.asked + UNASKED_MAX:
+                    left = -1
+                    break
+        self._overflows = left < 0
+        stdout.close()  # which ends a fio that goes on
+        if not self._overflows:
+            self.answers.put((time.monotonic(), None))
 
     def can_be_asked(self) -> bool:
         """Whether fio has set up its handler; before that, SIGUSR1 would end it."""
@@ -203,6 +223,7 @@ class Fio:
     def ask(self) -> None:
         """Have fio print its figures so far."""
         if self.process.poll() is None:
+            self.asked += 1
             self.process.send_signal(signal.SIGUSR1)
 
     def stop(self) -> None:
@@ -215,6 +236,10 @@ class Fio:
         """Whether fio has said that its statistics are locked for ever: then it neither answers nor
         ends (before 3.42, where it was asked just when a job ended)."""
         return STUCK in os.pread(self.stderr.fileno(), STUCK_LOOKED_AT_BYTES, 0)
+
+    def prints_too_much(self) -> bool:
+        """True if stdout or stderr has more than a fio prints."""
+        return self._overflows or os.fstat(self.stderr.fileno()).st_size > COMPLAINTS_BYTES_MAX
 
     def answer(self, timeout_s: float) -> tuple[float, Document | None] | None:
         """The next document and when it came; None in its place at the end of the output; None
@@ -235,8 +260,6 @@ class Fio:
             self.process.kill()
             self.process.wait()
         self._reader.join()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
 
 
 def run(
@@ -279,6 +302,13 @@ def run(
         while True:
             progress.check()
             look()
+            if running.prints_too_much():
+                raise EnvironmentProblem(
+                    f"{tool.path} prints more than figures: over {DOCUMENT_BYTES_MAX / 1e6:.3g} MB "
+                    f"in one answer, {UNASKED_MAX} answers that it was not asked for, or over "
+                    f"{COMPLAINTS_BYTES_MAX / 1e6:.3g} MB of complaints",
+                    f"is it fio? {tool.path} --version",
+                )
             got = running.answer(seconds.ask(running))
             if got is None:
                 if seconds.waiting and running.is_stuck():
