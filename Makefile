@@ -3,7 +3,7 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
-.PHONY: help setup review test test-long fuzz bench optimised fidelity catalog-results docs format lock man stub wheel clean
+.PHONY: help setup review quick test test-long fuzz bench optimised fidelity catalog-results docs format lock man stub wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -13,6 +13,9 @@ setup: ## everything the program needs: .venv with its packages and the Rust cor
 
 review: setup ## the whole review of the virtual Samsung SM951 (REVIEW=... ARGS=... to change it)
 	@.venv/bin/drivebay review $(REVIEW) $(ARGS)
+
+quick: ## format, lint and the tests that name what has changed: under a minute of processor time (ARGS=COMMIT to compare with it)
+	@scripts/quick.sh $(ARGS)
 
 test: ## what finds a mistake in a change, as CI runs it: about ten minutes
 	@PYTHON="$(PYTHON)" scripts/test.sh
