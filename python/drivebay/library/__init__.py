@@ -1,15 +1,15 @@
-"""The library for researchers: drives, loads and results as Python objects.
+"""Library for researchers: drives, loads and results as Python objects.
 
     drive = drivebay.drive("sm951-ahci-512").with_("heatsink", unused="25%")
     result = drivebay.run(drive, drivebay.Workload(duration_s=60))
     result.series.iops, result.latency.percentile_us(99)
 
-A drive and a load (`load.py`) make a `Result` (`result.py`, `latency.py`); a `Device` is a drive
-that stays and takes one load after another (both `drives.py`), an `Array` several devices as one
-(`arrays.py`); `Replicates` are a load with several
-seeds (`replication.py`), a `Life` a drive's years under a load (`life.py`). One call crosses the
-border to the core per run, never one per I/O. This room must not know suites' files, result folders
-or the command line.
+A drive and a load (`load.py`) make a `Result` (`result.py`, `latency.py`). A `Device` is a drive
+with a state that takes one load after another (both in `drives.py`), an `Array` combines several
+devices (`arrays.py`), `Replicates` are runs of a load with several seeds (`replication.py`), and a
+`Life` covers a drive's years under a load (`life.py`). One call per run crosses the FFI boundary to
+the core, never one per I/O. The library does not depend on suite files, result folders or the
+command line.
 """
 
 from drivebay.library.arrays import Array

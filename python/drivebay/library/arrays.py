@@ -1,9 +1,9 @@
-"""Arrays: several virtual drives that a host sees as one, as Linux md puts them together.
+"""Arrays: several virtual drives that a host sees as one, as with Linux md.
 
 Stripes (0), mirrors (1), stripes over mirrors (10), and one or two parities (5, 6), in one virtual
-time; a member may fail, and a new drive in its place is rebuilt while loads go on. The core says
-what md does (`crates/run/src/array/layout.rs`), and what is left out. The drives stay devices of
-their own: their health, counters and copies are those of any device.
+time. A member may fail, and a replacement is rebuilt while loads continue. The core implements md's
+layout and lists what it leaves out (`crates/run/src/array/layout.rs`). The members stay separate
+devices with their own health, counters and copies.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from drivebay.library.result import Result
 Level = Literal["0", "1", "10", "5", "6"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 WHOLE = -1
-"""Of a member whose data is good to the end."""
+"""Marks a member whose data is valid up to its end."""
 CHUNK_BYTES = 512 * 1024
-"""mdadm's default."""
+"""Default of mdadm."""
 
 
 class Array:
-    """Devices as one. They may be of different drives; the smallest counts.
+    """Several devices as one. They may be of different drives; the smallest determines the size.
 
     Attributes
     ----------
     devices
         The members; a failed one keeps its place until it is replaced.
     level, chunk_bytes
-        How data lies on them; of mirrors alone the chunk means nothing.
+        Data layout; the chunk size has no effect for mirrors only.
 
     >>> from drivebay.library import drive
     >>> small = drive("sm951-nvme-512").scaled(1 / 64)
@@ -62,46 +62,46 @@ class Array:
 
     @property
     def capacity_bytes(self) -> int:
-        """What the user can write."""
+        """User capacity, in bytes."""
         return self._core.capacity_bytes()
 
     @property
     def stripe_bytes(self) -> int:
-        """The user's data in a stripe: a write of so much, aligned, reads nothing."""
+        """User data per stripe: an aligned write of this size needs no reads."""
         return self._core.stripe_bytes()
 
     @property
     def rebuilt_bytes(self) -> list[int | None]:
-        """By member, up to where its data is good: all its bytes of one that is whole, None of one
-        that failed."""
+        """Number of valid bytes of each member: its size if it is complete, None if it failed."""
         good = zip(self._core.good_bytes(), self.devices, strict=True)
-        return [device.capacity_bytes if one == WHOLE else one for one, device in good]
+        return [device.capacity_bytes if end == WHOLE else end for end, device in good]
 
     def run(
         self, load: Workload, *, seed: int | None = None, rebuild_mb_per_s: float | None = None
     ) -> Result:
-        """Runs a load, from the present state and time on; a replaced member is rebuilt meanwhile.
+        """Runs a load, starting from the present state and time; a replaced member is rebuilt
+        meanwhile.
 
         Parameters
         ----------
         load
-            What is asked of the array.
+            Load on the array.
         seed
-            Of the addresses; by default the load's own, else the number of runs before.
+            Seed of the addresses; by default the load's own, else the number of previous runs.
         rebuild_mb_per_s
-            Highest rate of the rebuild, 10^6 bytes per second; by default as fast as it can. Linux'
+            Maximum rate of the rebuild, 10^6 bytes per second; by default unlimited. Linux'
             default is 205 (`sync_speed_max`).
 
         Raises
         ------
         UserError
-            If the array cannot be asked this.
+            If the array cannot run this load.
 
         The result's counters are sums over the members: its `waf` is that of their flash, without
-        what parity and mirrors write more.
+        the additional writes of parity and mirrors.
         """
-        found = self.run_jobs({"load": load}, seed=seed, rebuild_mb_per_s=rebuild_mb_per_s)
-        return found["load"]
+        results = self.run_jobs({"load": load}, seed=seed, rebuild_mb_per_s=rebuild_mb_per_s)
+        return results["load"]
 
     def run_jobs(
         self,
@@ -121,23 +121,23 @@ class Array:
 
     @property
     def title(self) -> str:
-        """As results name it."""
+        """Name of the array in results."""
         return f"RAID {self.level} of {len(self.devices)} x {self.devices[0].drive.title}"
 
     def prepare(self, *, rest_s: float = REST_S) -> None:
-        """Fills it in whole stripes, and lets it rest."""
+        """Fills the array in whole stripes, then leaves it idle."""
         whole = self.stripe_bytes * max(1, FILL.block_bytes // self.stripe_bytes)
         blocks = self.capacity_bytes // whole
         self.run(FILL.model_copy(update={"block_bytes": whole, "bytes": blocks * whole}))
         self.rest(rest_s)
 
     def rest(self, seconds: float) -> None:
-        """Nothing is asked of it for so long."""
+        """Leaves the array idle for some seconds."""
         for device in self.devices:
             device.rest(seconds)
 
     def fail(self, member: int) -> None:
-        """A member fails: what lay on it is computed from the others.
+        """Fails a member: its data is computed from the others.
 
         Raises
         ------
@@ -149,14 +149,14 @@ class Array:
         self._make(good)
 
     def replace(self, member: int, device: Device) -> None:
-        """A new device in a member's place, to be rebuilt by `rebuild`, and beside loads.
+        """Replaces a member by a new device, which is rebuilt by `rebuild` and along with loads.
 
         Raises
         ------
         UserError
-            If it is smaller than what the array needs of it, or data would be lost.
+            If it is smaller than the array requires, or data would be lost.
         """
-        if device.capacity_bytes < min(one.capacity_bytes for one in self.devices):
+        if device.capacity_bytes < min(old.capacity_bytes for old in self.devices):
             raise UserError(f"{device!r} is smaller than the members", "a drive as large as they")
         good = self._core.good_bytes()
         good[self._place(member)] = 0
@@ -173,11 +173,11 @@ class Array:
         return member
 
     def rebuild(self, *, rebuild_mb_per_s: float | None = None) -> float:
-        """Rebuilds what was replaced, with nothing else to do; the seconds that it took."""
+        """Rebuilds replaced members without other load and returns the seconds that it took."""
         return self._core.rebuild(rebuild_rate=_rate(rebuild_mb_per_s))
 
     def copy(self) -> Array:
-        """Another array in the same state. Both go on bit for bit the same."""
+        """Copy of the array in the same state. Both continue bit for bit the same."""
         other = Array.__new__(Array)
         other.devices = [device.copy() for device in self.devices]
         other.level, other.chunk_bytes, other.runs = self.level, self.chunk_bytes, self.runs
@@ -189,7 +189,7 @@ class Array:
 
 
 def _rate(mb_per_s: float | None) -> float | None:
-    """Bytes per second."""
+    """Converts to bytes per second."""
     if mb_per_s is not None and not 0 < mb_per_s < 1e9:
         raise UserError(f"rebuild_mb_per_s = {mb_per_s} is not allowed", "rebuild_mb_per_s=205")
     return None if mb_per_s is None else mb_per_s * 1e6
@@ -197,7 +197,7 @@ def _rate(mb_per_s: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Measured:
-    """A load on one drive, and on the array as it is.
+    """Figures of a load on one drive, and on the array in one state.
 
     Attributes
     ----------
@@ -217,16 +217,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Survey:
-    """What `survey` found.
+    """Results of `survey`.
 
     Attributes
     ----------
     measured
-        Loads in the order of the states.
+        Figures of each load and state.
     capacity_bytes
-        Of the array, whole.
+        Capacity of the whole array.
     rebuild_s
-        Of a whole member with nothing else to do, at full size.
+        Time to rebuild a whole member without other load, at full size.
     """
 
     measured: list[Measured]
@@ -247,15 +247,15 @@ def survey(
     seed: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Survey:
-    """The same loads on one drive, on an array of such, with a member failed, and while a new one
-    is rebuilt; each from the filled and rested array.
+    """Runs the same loads on one drive, on an array of such drives, with a failed member, and
+    during the rebuild of a new one; each from the filled and rested array.
 
     Parameters
     ----------
     scale
-        Of the drives' capacity; the time of a rebuild is told for whole ones.
+        Share of the drives' capacity; the rebuild time is given for whole drives.
     progress
-        Is told what goes on.
+        Called with the name of the current step.
     """
     small = drive if scale == 1.0 else drive.scaled(scale)
     alone = small.device(seed=seed)

@@ -1,8 +1,9 @@
-"""Drives: a checked profile that can be changed and scaled, and devices, which have a state.
+"""Drives: checked profiles that can be changed and scaled, and devices, which have a state.
 
-Loads follow one another on a device; it can be copied, saved, and its power cut. Runs release
-Python's interpreter lock, so devices in several threads run side by side; one device does one thing
-at a time. Ctrl-C stops a run; the device then is where the run had come to.
+Loads run one after another on a device, which can be copied and saved, and whose power can be cut.
+Runs release Python's interpreter lock, so devices in several threads run in parallel; one device
+runs one load at a time. Ctrl-C stops a run; the device then keeps the state that the run has
+reached.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ from drivebay.library.result import Result
 from drivebay.targets.virtual.inside import EVENTS_MAX
 
 FILL = Workload(pattern="sequential", block_bytes=128 * 1024, queue_depth=32)
-"""How a drive is filled: once over all addresses."""
+"""Load that fills a drive: one pass over all addresses."""
 SEED_MASK = 2**64 - 1
 REST_S = 1800.0
-"""How long a drive rests after its fill before a load, as in the suites."""
+"""Idle time between the fill and a load, as in the suites."""
 STATE_BEGINS, ABOUT_BEGINS = b"dbstate\n", b'{"profile": {'
-"""How the files of a saved state begin."""
+"""First bytes of the files of a saved state."""
 
 
 class Drive(Profile):
-    """A virtual drive's profile: every number of it with its source. It never changes.
+    """Profile of a virtual drive: every number with its source. It is immutable.
 
     Attributes
     ----------
     name, title
-        As the profile has them.
+        As in the profile.
     capacity_bytes
-        What the user can write, in bytes.
+        User capacity, in bytes.
     memory_bytes
-        What a device of it takes on this machine, in bytes.
+        Memory that a device of it needs on this machine, in bytes.
     raw
         The whole profile; leaves are {"value", "source"}. Treat it as read-only.
 
@@ -64,20 +65,20 @@ class Drive(Profile):
         return f"<Drive {self.name}: {self.capacity_bytes / 1e9:.1f} GB, {self.interface}>"
 
     def with_(self, *variants: str, **changes: Any) -> Drive:
-        """A changed drive, for what-ifs.
+        """Changed drive, for what-if experiments.
 
         Parameters
         ----------
         variants
-            Changes in the words of the command line's `--set`: a set of changes that the profile
+            Changes as for the command line's `--set`: a set of changes that the profile
             names ("heatsink"), or "link=pcie2x4".
         changes
-            Values by name: `unused="25%"`, of the user's capacity; `over_provisioning="28%"`, of
-            physical less user over user capacity; `link="pcie2x4"`; `ailment="slow-die"` (see
+            Values by name: `unused="25%"`, of the user's capacity; `over_provisioning="28%"`,
+            (physical - user) / user capacity; `link="pcie2x4"`; `ailment="slow-die"` (see
             `drivebay drives --ailments`); `aged="80%"`; `parity="16:100"`, parity across 16 dies
             and a rebuild at 100 MB/s; or any value of the profile,
-            `ambient_c=30`. Where several sections have such a name, the section stands before it,
-            `__` for the dot: `thermal__ambient_c=30`.
+            `ambient_c=30`. If several sections have that name, put the section before it,
+            with `__` for the dot: `thermal__ambient_c=30`.
 
         Raises
         ------
@@ -90,12 +91,12 @@ class Drive(Profile):
         >>> changed.with_(victim_policy="d-choices", choices=4).value("gc.choices")
         4
         """
-        words = [*variants]
+        given = [*variants]
         for key, value in changes.items():
             text = value if isinstance(value, str) else json.dumps(value)
-            words.append(f"{key.replace('__', '.')}={text}")
+            given.append(f"{key.replace('__', '.')}={text}")
         try:
-            return _drive(changed(self, words))
+            return _drive(changed(self, given))
         except UserError as problem:
             message, hint = (
                 text.replace("--set ", "with_: ") for text in (problem.message, problem.hint)
@@ -103,7 +104,7 @@ class Drive(Profile):
             raise UserError(message, hint) from None
 
     def value(self, name: str) -> Any:
-        """A single value by its dotted name, "thermal.ambient_c".
+        """Single value by its dotted name, "thermal.ambient_c".
 
         Raises
         ------
@@ -116,23 +117,24 @@ class Drive(Profile):
         return leaf["value"]
 
     def scaled(self, share: float) -> Drive:
-        """A smaller drive that behaves alike, in less time: for trying things out.
+        """Smaller drive with the same behaviour, for experiments that take less time.
 
-        It has the same dies, channels and number of blocks, and blocks of `share` as many pages.
-        Rates, latencies and write amplification stay; what fills the drive, or a part of it, takes
-        `share` of the time. Heat keeps its own time, so a scaled drive is emptier when it is warm.
-        Its title says that it is scaled. A load by Zipf's law is less skewed on fewer blocks, from
-        an exponent of about one on: "zipf:1.0/16" on a 16th is "zipf:1.0" on the whole drive.
+        It has the same dies, channels and number of blocks, but only `share` of the pages per
+        block. Rates, latencies and write amplification stay the same; filling the drive, or a part
+        of it, takes `share` of the time. Heat is not scaled, so a scaled drive is emptier
+        when it is warm. Its title states that it is scaled. A load by Zipf's law is less skewed on
+        fewer blocks, from an exponent of about one on: "zipf:1.0/16" on a 16th is "zipf:1.0" on the
+        whole drive.
 
         Parameters
         ----------
         share
-            Of the capacity, at most 1; a block must keep a whole number of pages.
+            Share of the capacity, at most 1; a block must keep a whole number of pages.
 
         Raises
         ------
         UserError
-            If a block cannot be scaled so.
+            If a block cannot be scaled to this share.
 
         >>> drive("sm951-ahci-512").scaled(1 / 16).capacity_bytes
         32006885376
@@ -140,15 +142,15 @@ class Drive(Profile):
         return _drive(scaled(self, share))
 
     def save(self, path: str | Path, *, name: str | None = None) -> None:
-        """Writes the profile to a file (.toml), whole, with all changes: what `drivebay.drive` and
-        the command line take as a drive. A file that exists is not replaced.
+        """Writes the complete profile with all changes to a file (.toml), which `drivebay.drive`
+        and the command line accept as a drive. An existing file is not replaced.
 
         Parameters
         ----------
         path
             The file, which must not exist.
         name
-            Of the drive, in small letters, digits and hyphens; by default its own.
+            Name of the drive, in small letters, digits and hyphens; by default its own.
 
         Raises
         ------
@@ -159,39 +161,39 @@ class Drive(Profile):
         """
         raw = copy.deepcopy(dict(self.raw))
         raw["drive"]["name"] = name or self.name
-        raw["drive"].pop("host", None)  # its values are there
+        raw["drive"].pop("host", None)  # its values are in the profile
         _drive(from_document(raw, where=f"Drive.save: {name!r}"))
         text = "\n".join(toml_lines(raw)) + "\n"
         files.write_new(Path(path), text)
 
     def device(self, *, seed: int = 1) -> Device:
-        """A new device of this drive: empty, at ambient temperature, with a clock at 0.
+        """New device of this drive: empty, at ambient temperature, with its clock at 0.
 
         Parameters
         ----------
         seed
-            Of what the drive itself draws by chance; the same seed, the same drive.
+            Seed of the drive's own random values; the same seed gives the same device.
 
         Raises
         ------
         EnvironmentProblem
-            If the machine has no memory for it.
+            If the machine has not enough memory.
         """
         return Device(self, seed=seed)
 
 
 def drive(what: str | Path | Mapping[str, Any], *, host: str | Path | None = None) -> Drive:
-    """A virtual drive.
+    """Loads a virtual drive.
 
     Parameters
     ----------
     what
         A name of the catalog; the path of a profile (.toml); a profile as TOML text (of several
-        lines); or one as nested dicts. A profile may have a `base` of the catalog and say only what
-        differs.
+        lines); or one as nested dicts. A profile may have a `base` in the catalog and contain only
+        the differences.
     host
         The host that it is tested in: a name (`drivebay hosts`) or the path of a file (.toml). By
-        default that of the drive's reviews.
+        default the host of the drive's reviews.
 
     Raises
     ------
@@ -213,11 +215,11 @@ def drive(what: str | Path | Mapping[str, Any], *, host: str | Path | None = Non
     >>> drive("sm951-nvme-512", host="spdk").host
     'spdk'
     """
-    found = _found(what)
-    return found if host is None else _drive(found.in_host(host))
+    known = _known_drive(what)
+    return known if host is None else _drive(known.in_host(host))
 
 
-def _found(what: str | Path | Mapping[str, Any]) -> Drive:
+def _known_drive(what: str | Path | Mapping[str, Any]) -> Drive:
     if isinstance(what, Mapping):
         return _drive(from_document(what, where="profile"))
     if isinstance(what, str) and "\n" in what:
@@ -237,8 +239,9 @@ def _drive(profile: Profile) -> Drive:
 
 @dataclass(frozen=True)
 class PowerCut:
-    """What a power cut did: bytes whose newest data is lost (they read as before it was written),
-    and the seconds until the drive answers again."""
+    """Effects of a power cut: bytes whose newest data is lost (reads return the previous data), and
+    the seconds until the drive answers again.
+    """
 
     lost_bytes: int
     ready_after_s: float
@@ -246,23 +249,25 @@ class PowerCut:
 
 @dataclass(frozen=True)
 class FailedDies:
-    """Dies that failed, in order, and whether what lay on them is still brought to the others."""
+    """Dies that failed, in order; True in `rebuilding` if their data is still being moved to the
+    others.
+    """
 
     dies: tuple[int, ...]
     rebuilding: bool
 
 
 class Device:
-    """A virtual drive with a state: data, wear, clock, heat. Made by `Drive.device`.
+    """Virtual drive with a state: data, wear, clock, heat. Created by `Drive.device`.
 
     Attributes
     ----------
     drive
-        What it is.
+        The drive.
     seed
-        Of what the drive draws by chance, and of its loads.
+        Seed of the drive's own random values, and of its loads.
     runs
-        How many loads it has been through.
+        Number of loads that it has run.
 
     >>> device = drive("sm951-ahci-512").scaled(1 / 32).device(seed=1)
     >>> device.fill().mb_per_s > 1000
@@ -283,7 +288,7 @@ class Device:
 
     @property
     def capacity_bytes(self) -> int:
-        """What the user can write."""
+        """User capacity, in bytes."""
         return self.drive.capacity_bytes
 
     def run(
@@ -294,30 +299,30 @@ class Device:
         sample_every: int = 0,
         events: bool | int = False,
     ) -> Result:
-        """Runs a load, from the drive's present state and time on.
+        """Runs a load, starting from the drive's present state and time.
 
         Parameters
         ----------
         load
-            What is asked of it.
+            Workload or trace to run.
         seed
-            Of the addresses. By default the load's own, else the device's plus the number of runs
-            before: so a load that is run again asks for other addresses, as it should.
+            Seed of the addresses. By default the load's own, else the device's plus the number of
+            previous runs: a repeated load therefore uses other addresses.
         sample_every
-            Keep every so many-th I/O in `Result.samples`; 0 for none.
+            Keep every n-th I/O in `Result.samples`; 0 for none.
         events
-            Keep what happens inside in `Result.inside`: garbage collection, folding and erases, at
-            most so many (True: a million), and how busy dies and channels are. It changes no
-            figure, and costs time only where it is asked for.
+            Keep internal events in `Result.inside`: garbage collection, folding and erases, with
+            this maximum (True: a million), and the utilisation of dies and channels. It changes no
+            figure, and costs time only if requested.
 
         Raises
         ------
         UserError
-            If the drive cannot be asked this.
+            If the drive cannot run this load.
         KeyboardInterrupt
-            On Ctrl-C, after at most a second of the drive's time more.
+            On Ctrl-C, after at most one more second of the drive's time.
 
-        Warns if heat slowed the drive from the beginning, and if its flash wore out on the way.
+        Warns if heat slowed the drive from the beginning, and if its flash wore out during the run.
         """
         result = self._run(load, seed, sample_every, events)
         self._warn_of_policy()
@@ -357,26 +362,26 @@ class Device:
     ) -> dict[str, Result]:
         """Runs several workloads at the same time, as fio runs the jobs of a file.
 
-        Each has its own span, mix, sizes, queue depth, think time, end and result, and submission
-        queues of its own, which the controller serves in turn or by `weight`. The drive's own
-        figures in a result (write amplification, power, heat) are those of all jobs together until
-        the last one ends; `Result.interval` knows the errors of single loads, and is None.
+        Each has its own span, mix, sizes, queue depth, think time, end and result, and its own
+        submission queues, which the controller serves in turn or by `weight`. Figures of the drive
+        in a result (write amplification, power, heat) are those of all jobs together until the last
+        one ends; `Result.interval` is None, because it knows only the errors of single loads.
 
         Parameters
         ----------
         jobs
-            Workloads by name; their queue depths together at most what the drive carries.
+            Workloads by name; the sum of their queue depths is limited by the drive.
         seed
-            Of the addresses, with the name of each job. By default the job's own, else the device's
-            plus the number of runs before.
+            Seed of the addresses, combined with the name of each job. By default the job's own,
+            else the device's plus the number of previous runs.
         events
-            As of `run`; `Result.inside` of the first job is what happened inside, with all jobs,
-            until the last one ended.
+            As for `run`; `Result.inside` of the first job holds the events of all jobs until the
+            last one ended.
 
         Raises
         ------
         UserError
-            If the drive cannot be asked this.
+            If the drive cannot run these loads.
 
         Warns as `run` does.
 
@@ -391,23 +396,23 @@ class Device:
         """
         seeds, cores = jobs_of(jobs, seed, self.seed + self.runs, self.capacity_bytes)
         with self._named():
-            results = self._core.run_jobs(cores, events=_most(events))
+            finished = self._core.run_jobs(cores, events=_most(events))
         self.runs += 1
-        found = {
+        results = {
             name: Result(self.drive.title, load, seeds[name], core)
-            for (name, load), core in zip(jobs.items(), results, strict=True)
+            for (name, load), core in zip(jobs.items(), finished, strict=True)
         }
         self._warn_of_policy()
-        self._warn_of(max(found.values(), key=lambda result: result.duration_s))
-        return found
+        self._warn_of(max(results.values(), key=lambda result: result.duration_s))
+        return results
 
     def fill(self, *, passes: int = 1) -> Result:
-        """Writes all addresses in order, in 128 KiB, `passes` times.
+        """Writes all addresses sequentially, in 128 KiB, `passes` times.
 
         Parameters
         ----------
         passes
-            How many times.
+            Number of passes.
         """
         if passes < 1:
             raise UserError(f"fill(passes={passes}) is not allowed; must be at least 1", "fill()")
@@ -416,13 +421,13 @@ class Device:
         return self._run(filled, self.seed, 0, False)
 
     def prepare(self, *, rest_s: float = REST_S) -> None:
-        """Fills it, and lets it rest: as `run` and `replicates` begin."""
+        """Fills the drive and leaves it idle, as `run` and `replicates` do first."""
         self.fill()
         self.rest(rest_s)
 
     def rest(self, seconds: float) -> None:
-        """Nothing is asked of it for so long; it cools, and garbage collection may run. Years take
-        less than a second.
+        """Leaves the drive idle for some seconds; it cools, and garbage collection may run.
+        Simulating years takes less than a second.
 
         Raises
         ------
@@ -432,7 +437,7 @@ class Device:
         self._core.rest(seconds)
 
     def trim(self, start_bytes: int, length_bytes: int) -> None:
-        """Discards a range of addresses (Dataset Management, TRIM): they read as zeros.
+        """Discards a range of addresses (Dataset Management, TRIM): reads return zeros.
 
         Raises
         ------
@@ -447,25 +452,27 @@ class Device:
             self._core.discard(start_bytes, length_bytes)
 
     def secure_erase(self) -> None:
-        """All data gone and all flash erased in no time, as between tests; clock and wear stay."""
+        """Discards all data and erases all flash in no time, as between tests; clock and wear are
+        kept.
+        """
         self._core.secure_erase()
 
     def sanitize(self, method: str = "block", *, passes: int = 1) -> float:
-        """NVMe's Sanitize: all data gone, in the time that the command takes, with its wear.
+        """Runs NVMe's Sanitize: discards all data, with the duration and the wear of the command.
 
         Parameters
         ----------
         method
             "block" erases all flash in use, "crypto" changes the key and leaves the flash to be
-            erased when it is used again, "overwrite" writes all of it, spare flash too; that needs
-            a drive with `sanitize_overwrite`.
+            erased when it is used again, "overwrite" writes all of it, including spare flash, and
+            requires a drive with `sanitize_overwrite`.
         passes
-            How many times "overwrite" writes, 1 to 16.
+            Number of passes of "overwrite", 1 to 16.
 
         Returns
         -------
         float
-            Seconds that it took.
+            Duration in seconds.
 
         Raises
         ------
@@ -480,17 +487,17 @@ class Device:
             return self._core.sanitize(method, passes)
 
     def power_cut(self) -> PowerCut:
-        """Cuts the power now, and turns it on again: what was in the write buffer is lost."""
+        """Cuts the power now and turns it on again: data in the write buffer is lost."""
         pages, seconds = self._core.power_cut()
         return PowerCut(pages * 4096, seconds)
 
     def fail_die(self, die: int) -> None:
-        """A die of the flash fails now, and answers nothing from then on.
+        """Fails a die of the flash now; it does not respond any more.
 
         With parity across dies (`nand.parity`) each of its pages is read from the others of its
-        stripe, and its data is brought to them at `nand.parity.rebuild_mb_per_s` beside commands
-        and while the device rests; without, that data is lost until it is written anew. If what is
-        left has too little room, the device only reads.
+        stripe, and its data is moved to them at `nand.parity.rebuild_mb_per_s` along with commands
+        and while the device is idle; without parity, that data is lost until it is written again.
+        If the remaining space is too small, the device becomes read-only.
 
         >>> import drivebay
         >>> striped = drivebay.drive("sm951-nvme-256").with_(parity=16, unused="10%")
@@ -511,35 +518,36 @@ class Device:
         self._core.fail_die(die)
 
     def failed_dies(self) -> FailedDies:
-        """The dies that failed, in order, and whether their data is still being moved."""
+        """Failed dies, in order, and the state of their rebuild."""
         dies, rebuilding = self._core.failed_dies()
         return FailedDies(tuple(dies), rebuilding)
 
     def placement(self) -> list[HandleUse]:
-        """What went through each placement handle so far, reclaim group by group, and with initial
-        isolation last through each group's frontier of copies, whose `handle` is None; empty on a
-        drive without placement."""
+        """Use of each placement handle so far, by reclaim group; with initial isolation followed by
+        each group's frontier of copies, whose `handle` is None. Empty on a drive without
+        placement.
+        """
         return self._core.placement()
 
     def zones(self) -> list[Zone]:
-        """The zones in the order of their addresses; empty on a drive without."""
+        """Zones in the order of their addresses; empty on a drive without zones."""
         return self._core.zones()
 
     def health(self) -> Health:
-        """The health log at this moment."""
+        """Health log at this moment."""
         return self._core.health()
 
     def counters(self) -> Counters:
-        """Everything that the drive has counted since it was made."""
+        """All counters of the drive since it was created."""
         return self._core.counters()
 
     def copy(self) -> Device:
-        """Another device in the same state. Both go on bit for bit the same."""
+        """Copy of the device in the same state. Both continue bit for bit the same."""
         return self._with(self._core.copy())
 
     def save(self, path: str | Path) -> None:
-        """Writes the state to a file, which `drivebay serve --state` reads as well, and beside it,
-        in `path` with .json after it, which drive it is a state of. A state that lies there is
+        """Writes the state to a file, which `drivebay serve --state` accepts too, and the drive
+        that it belongs to into a second file, `path` with .json appended. An existing state is
         replaced, any other file is not.
 
         Raises
@@ -558,7 +566,7 @@ class Device:
 
     @classmethod
     def load(cls, path: str | Path) -> Device:
-        """A device in a state that `save` wrote.
+        """Device in a state that `save` wrote.
 
         Raises
         ------
@@ -587,7 +595,7 @@ class Device:
         return device
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the whole state, as `save` does: up to 9 bytes for each 4 KiB of the drive."""
+        """Pickles the whole state, as `save` does: up to 9 bytes per 4 KiB of the drive."""
         with tempfile.TemporaryDirectory(prefix="drivebay-") as folder:
             path = Path(folder) / "state"
             self.save(path)
@@ -615,7 +623,7 @@ class Device:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Names the drive in what the core refuses."""
+        """Adds the name of the drive to errors of the core."""
         try:
             yield
         except UserError as problem:
@@ -640,30 +648,30 @@ def run(
     sample_every: int = 0,
     events: bool | int = False,
 ) -> Result:
-    """Runs a load on a new device that was filled and has cooled, as a suite's tests begin.
+    """Runs a load on a new device that was filled and has cooled, as before the tests of a suite.
 
     Parameters
     ----------
     drive
         From `drivebay.drive(name)`.
     load
-        What is asked of it; its durations are of the drive's time, not of yours.
+        Workload or trace to run; durations are in the drive's time.
     seed
         The same seed gives the same result bit for bit.
     fill
-        All addresses are written once before, in order, as before a test.
+        True to write all addresses sequentially first, as before a test.
     rest_s
-        Seconds of rest after the fill, in which the drive cools and may collect garbage. With 0 the
-        load meets a drive that is hot from its fill, and may be throttled: `began_throttled`.
+        Idle seconds after the fill, in which the drive cools and may collect garbage. With 0 the
+        drive is still hot from its fill, and may throttle: `began_throttled`.
     sample_every
-        Keep every so many-th I/O in `Result.samples`; 0 for none.
+        Keep every n-th I/O in `Result.samples`; 0 for none.
     events
-        Keep what happens inside in `Result.inside`, as of `Device.run`.
+        Keep internal events in `Result.inside`, as for `Device.run`.
 
     Raises
     ------
     UserError
-        If the drive cannot be asked this.
+        If the drive cannot run this load.
 
     >>> from drivebay.library import drive
     >>> small = drive("sm951-ahci-512").scaled(1 / 32)
@@ -681,8 +689,9 @@ def run(
 def jobs_of(
     jobs: Mapping[str, Workload], seed: int | None, fallback: int, capacity_bytes: int
 ) -> tuple[dict[str, int], list[tuple[CoreWorkload, int]]]:
-    """Seeds by the names of jobs, of `seed` or else the job's own or the fallback, and what the
-    core runs."""
+    """Seeds by the names of jobs (`seed`, else the job's own, else the fallback), and the jobs for
+    the core.
+    """
     if not all(isinstance(load, Workload) for load in jobs.values()):
         raise UserError("run_jobs takes workloads by name", 'run_jobs({"a": Workload()})')
     seeds = {
@@ -696,24 +705,24 @@ def jobs_of(
 
 
 def _refuse_stranger(path: Path, begins: bytes) -> None:
-    """Raises UserError if a file lies there that `Device.save` did not write."""
+    """Raises UserError if the file exists and `Device.save` did not write it."""
     try:
         with path.open("rb") as file:
-            found = file.read(len(begins))
+            start = file.read(len(begins))
     except FileNotFoundError:
         return
     except OSError as error:
         raise EnvironmentProblem(
             f"{path} cannot be read: {error.strerror}", f"ls -l {path}"
         ) from None
-    if found and found != begins:
+    if start and start != begins:
         raise UserError(
             f"{path} exists and is no saved state: it is not overwritten", "name another file"
         )
 
 
 def _most(events: bool | int) -> int:
-    """How many events are kept at most."""
+    """Maximum number of events to keep."""
     if not 0 <= events < 2**63:
         raise UserError(f"events = {events} is not allowed", "events=True, or how many at most")
     return EVENTS_MAX if events is True else int(events)

@@ -1,8 +1,8 @@
-"""Latencies of a run: exact counts in narrow bins, that add up over runs.
+"""Latencies of a run: exact counts in narrow bins, which can be added over runs.
 
-Counts are exact, bins at most 1/64 wide (1.6 %), the same in every run: so merged histograms are
-what one histogram of all the I/Os would have been. Percentiles come from merged counts, never from
-averaged percentiles.
+Counts are exact. Bins are at most 1/64 wide (1.6 %) and the same in every run, so a merged
+histogram equals a single histogram of all the I/Os. Percentiles are computed from merged counts,
+never from averaged percentiles.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from drivebay.analysis.latency import Histogram, merge, percentile_ns
 
 @dataclass(frozen=True, eq=False)
 class Latencies:
-    """A histogram of latencies. `a + b` and `sum([a, b, c])` merge.
+    """Histogram of latencies. `a + b` and `sum([a, b, c])` merge histograms.
 
     Attributes
     ----------
     bins
         `low_ns`, `high_ns` (exclusive) and `count`, int64 arrays, shape (k,), ascending.
     sum_ns
-        Of all latencies; exact where the run knows it.
+        Sum of all latencies; exact if the run knows it.
 
     >>> fast = Latencies.of(np.array([20_000, 21_000, 22_000]))
     >>> both = fast + Latencies.of(np.array([900_000]))
@@ -39,7 +39,7 @@ class Latencies:
 
     @staticmethod
     def of(latency_ns: npt.ArrayLike) -> Latencies:
-        """Latencies in nanoseconds, shape (n,), counted as a run would count them."""
+        """Histogram of latencies in nanoseconds, shape (n,), with the bins of a run."""
         values = np.asarray(latency_ns, dtype=np.int64).reshape(-1)
         # 64 bins per octave above 64 ns, one per ns below: the grid of the core's recorder.
         octave = np.maximum(np.frexp(values.astype(float))[1] - 7, 0)
@@ -49,7 +49,7 @@ class Latencies:
 
     @property
     def count(self) -> int:
-        """How many I/Os were counted."""
+        """Number of I/Os counted."""
         return self.bins.total
 
     @property
@@ -58,8 +58,8 @@ class Latencies:
         return self.sum_ns / self.count / 1e3 if self.count else float("nan")
 
     def percentile_us(self, q: float) -> float:
-        """The nearest-rank percentile in microseconds: never below the true one, at most 1.6 %
-        above it.
+        """Nearest-rank percentile in microseconds: never below the true one, at most 1.6 % above
+        it.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Latencies:
         return percentile_ns(self.bins, q) / 1e3
 
     def bounds_us(self, q: float) -> tuple[float, float]:
-        """Between which two latencies, in microseconds and both inclusive, the percentile lies.
+        """Lower and upper bound of the percentile, in microseconds and both inclusive.
 
         Raises
         ------
@@ -86,8 +86,9 @@ class Latencies:
         return int(self.bins.low_ns[index]) / 1e3, high / 1e3
 
     def over(self, us: float) -> float:
-        """Share of I/Os, 0 to 1, in bins that lie wholly above so many microseconds; an I/O in the
-        bin of `us` itself does not count."""
+        """Share of I/Os, 0 to 1, in bins that lie completely above this number of microseconds; an
+        I/O in the bin of `us` itself does not count.
+        """
         if not self.count:
             return 0.0
         return float(self.bins.count[self.bins.low_ns > us * 1e3].sum()) / self.count
@@ -98,7 +99,7 @@ class Latencies:
         return Latencies(merge([self.bins, other.bins]), self.sum_ns + other.sum_ns)
 
     def __radd__(self, other: object) -> Latencies:
-        # sum() begins with 0.
+        # sum() starts with 0.
         return self if other == 0 else NotImplemented
 
     def __repr__(self) -> str:

@@ -1,13 +1,13 @@
-"""A drive's whole life in minutes: wear, errors and spares over years of a load.
+"""Simulates a drive's whole life in minutes: wear, errors and spares over years of a load.
 
-A window of real commands is simulated at the present age; then wear, time and counters go on by
-multiples of what it did (`VirtualDrive.live`), and the next window follows (docs/adr/0038). The
-drive is scaled: its blocks have fewer pages, not fewer cycles. Steps are an even share of the life,
+A window of real commands is simulated at the current age; then wear, time and counters advance by
+multiples of its effects (`VirtualDrive.live`), and the next window follows (docs/adr/0038). The
+drive is scaled: its blocks have fewer pages, not fewer cycles. Steps are equal shares of the life,
 and shorter once blocks fail.
 
 Sources: sampled simulation, Wunderlich et al. (SMARTS, ISCA 2003); the enterprise load, JEDEC
-JESD219A, as fio's and other programs' copies of it have it; ratings, `published/endurance.toml`.
-Left out: rest between commands, in which a drive may collect garbage (write amplification of a
+JESD219A, as copies of it in fio and other programs have it; ratings, `published/endurance.toml`.
+Left out: idle time between commands, in which a drive may collect garbage (write amplification of a
 light load is too high); heat; power off.
 """
 
@@ -38,20 +38,22 @@ YEAR_S, DAY_S = 365.25 * 86_400, 86_400.0
 YEARS_MAX = 30.0
 WINDOWS_MAX = 600
 BLOCK_PAGES = 12
-"""Pages of a block of the scaled drive, at least: a multiple of what any cell type programs."""
+"""Minimum pages of a block of the scaled drive: a multiple of the program unit of any cell type."""
 SETTLE = 2.0
-"""Drive writes of the load before the first window: behind the fill, on the way to steady."""
+"""Drive writes of the load between the fill and the first window, on the way to steady state."""
 STEPS = 40
-"""Steps of a life in which no block fails."""
+"""Number of steps of a life without failing blocks."""
 SPARE_STEP = 4
-"""What a step may take of the available spare, per cent of a new drive's."""
+"""Maximum loss of available spare per step, in percent of a new drive's spare."""
 SPARE_LEAST = 10
-"""End of life: available spare at its threshold, per cent, of which SMART warns. guess: the usual
-one, as no profile has its own. Behind it write amplification grows until writes are refused."""
+"""End of life: threshold of the available spare in percent, at which SMART warns. guess: the usual
+value, as no profile has its own. Below it, write amplification grows until writes are refused.
+"""
 SPARE_GONE, WORN_OUT = f"available spare at {SPARE_LEAST} %", "worn out"
-"""Why a life ended, if not by what was asked for."""
+"""Reasons for the end of a life, other than the requested end."""
 AMPLIFIED = 8.0
-"""A window of more write amplification is shorter in proportion: as much is programmed in it."""
+"""Write amplification above which a window is shorter in proportion, so that it programs as much.
+"""
 LOADS: dict[str, tuple[Workload, float]] = {
     "random": (Workload(), 1.0),
     "sequential": (Workload(pattern="sequential", block_bytes=131072), 1.0),
@@ -65,7 +67,8 @@ LOADS: dict[str, tuple[Workload, float]] = {
         ),
         1.0,
     ),
-    # guess: JESD219A's client workload is a trace, which was not at hand: a desktop's sizes, skew.
+    # guess: JESD219A's client workload is a trace, which was not at hand: sizes and skew of a
+    # desktop.
     "client": (
         Workload(
             read_percent=50,
@@ -77,41 +80,41 @@ LOADS: dict[str, tuple[Workload, float]] = {
         0.3,
     ),
 }
-"""Loads by name, each with its drive writes a day."""
+"""Loads by name, each with its drive writes per day."""
 
 
 @dataclass(frozen=True)
 class Age:
-    """A drive at one age.
+    """State of a drive at one age.
 
     Attributes
     ----------
     years
-        Of the load at its pace.
+        Years of the load at its pace.
     written_tb
-        Written by the host, 10^12 bytes of the whole drive.
+        Data written by the host, 10^12 bytes of the whole drive.
     cycles, cycles_max
-        Erases of a superblock: the mean, and of the most worn.
+        Erases per superblock: the mean, and those of the most worn.
     used_percent
-        Of the rated cycles, as SMART has it; NaN without a rating.
+        Share of the rated cycles, as SMART reports it; NaN without a rating.
     spare_percent
-        Available spare, as SMART has it.
+        Available spare, as SMART reports it.
     failed_blocks
-        So far.
+        Failed blocks so far.
     waf
         Write amplification of the window at this age: bytes programmed per byte written.
     retries
-        Retries per flash page that was read in it.
+        Read retries per flash page read in the window.
     refreshes
-        Superblocks that were moved as they had been read too often, per TB written.
+        Superblocks moved because of too many reads, per TB written.
     media_errors
-        Reads that could not be saved, so far.
+        Uncorrectable reads so far.
     latency_us, p99_us
-        Of the window's I/Os: mean and 99th percentile.
+        Mean and 99th percentile of the window's latencies.
     mb_per_s
-        The window's rate, reads and writes, of the scaled drive, asked for at once.
+        Data rate of the window, reads and writes, of the scaled drive without pauses.
     power_w
-        Mean over the window.
+        Mean power of the window.
     """
 
     years: float
@@ -136,27 +139,27 @@ NAMES = tuple(field.name for field in fields(Age))
 
 @dataclass(frozen=True)
 class Life:
-    """Lives of one drive, one for each seed.
+    """Lives of one drive, one per seed.
 
     Attributes
     ----------
     drive, load
-        Whose, and the load in words.
+        Name of the drive, and the load as text.
     dwpd
-        Its pace, drive writes a day.
+        Drive writes per day.
     lives
-        The ages of each life, in their order.
+        Ages of each life, in their order.
     ended
-        Why each ended: "worn out", or what was asked for.
+        Reason for the end of each life: "worn out", or the requested end.
     rated_tb
-        Makers' rating of the drive, in TB written; None without.
+        Rating by the maker, in TB written; None without one.
     rated_load
-        By which of JEDEC's workloads.
+        JEDEC workload of the rating.
     open_factors
-        What the profile leaves open of `block_life_cycles` (until 100%: of `rated_cycles`), over
-        its value: both ends of its range.
+        Range of `block_life_cycles` (with until 100%: of `rated_cycles`) in the profile, relative
+        to its value: both ends.
     speed
-        Time of a life over time of yours.
+        Simulated time relative to computing time.
     """
 
     drive: str
@@ -171,22 +174,24 @@ class Life:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all lives went to their end, so that ratings are bounds of them."""
+        """True if all lives reached their end, so that ratings are bounds for them."""
         return all(why in (SPARE_GONE, WORN_OUT) for why in self.ended)
 
     def estimate(self, figure: str = "written_tb", *, confidence: float = CONFIDENCE) -> Estimate:
-        """Mean and interval over the seeds of a figure of `Age` at the end of life."""
+        """Mean and confidence interval over the seeds of a figure of `Age` at the end of life."""
         ends = [getattr(life[-1], figure) for life in self.lives]
         return statistics.estimate(ends, confidence=confidence)
 
     def columns(self) -> dict[str, list[Any]]:
         """All ages of all lives, by the names of `Age`, with the number of the life as `life`."""
         rows = [(number, age) for number, life in enumerate(self.lives) for age in life]
-        found: dict[str, list[Any]] = {"life": [number for number, _ in rows]}
-        return found | {name: [getattr(age, name) for _, age in rows] for name in NAMES}
+        columns: dict[str, list[Any]] = {"life": [number for number, _ in rows]}
+        return columns | {name: [getattr(age, name) for _, age in rows] for name in NAMES}
 
     def plot(self) -> Figure:
-        """The years: write amplification, wear and spare, retries, and latency, one line a life."""
+        """Chart over the years: write amplification, wear and spare, retries, and latency, one line
+        per life.
+        """
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(8, 8), layout="constrained")
@@ -194,10 +199,10 @@ class Life:
         pace = f"{self.load}, {self.dwpd:g} drive writes a day, simulated"
         figure.suptitle(f"{self.drive}\n{pace}", fontsize=11)
         for panel, (label, lines) in zip(panels, PANELS, strict=True):
-            for name, words, colour in lines:
+            for name, title, colour in lines:
                 for number, life in enumerate(self.lives):
                     x, y = ([getattr(age, key) for age in life] for key in ("years", name))
-                    shown = words if number == 0 else None
+                    shown = title if number == 0 else None
                     panel.plot(x, y, color=colour, linewidth=1, label=shown)
             panel.set_ylabel(label)
             panel.set_ylim(bottom=0)
@@ -222,7 +227,7 @@ PANELS = (
         (("latency_us", "mean", "tab:blue"), ("p99_us", "99th percentile", "tab:gray")),
     ),
 )
-"""Panels of the chart: what the axis says, and the lines."""
+"""Panels of the chart: axis label and lines."""
 
 
 def age(
@@ -235,7 +240,7 @@ def age(
     window: float = 1.0,
     progress: Callable[[int, Age], None] | None = None,
 ) -> Life:
-    """Ages a drive under a load, and says what it is like on the way.
+    """Ages a drive under a load and returns its state at many ages.
 
     Parameters
     ----------
@@ -243,23 +248,23 @@ def age(
         From `drivebay.drive(name)`. It is scaled to blocks of few pages.
     load
         "client", "enterprise", "random", "sequential", or a `Workload` that writes; its end and
-        span do not count.
+        span are ignored.
     until
         "eol", when available spare is at 10 %; "100%", of the rated cycles;
         or "5y", years. At most 30 years.
     dwpd
-        Drive writes a day, by which bytes become time; by default 1, of "client" 0.3.
+        Drive writes per day, which convert bytes to time; by default 1, for "client" 0.3.
     seeds
-        How many lives, for the interval.
+        Number of lives, for the interval.
     window
-        Drive writes that are simulated at each age.
+        Drive writes simulated at each age.
     progress
         Called with the number of the life at each age.
 
     Raises
     ------
     UserError
-        If the drive's profile says nothing of wear, or the drive cannot be asked this.
+        If the drive's profile does not model wear, or the drive cannot run this load.
     """
     if isinstance(load, str) and load not in LOADS:
         raise UserError(
@@ -277,16 +282,16 @@ def age(
     began = time.perf_counter()
     with ThreadPoolExecutor(min(seeds, 2)) as pool:
         run = functools.partial(_live, plan, chosen, progress)
-        found = list(pool.map(run, range(1, seeds + 1)))
+        outcomes = list(pool.map(run, range(1, seeds + 1)))
     wall_s = time.perf_counter() - began
-    lives = tuple(tuple(ages) for ages, _ in found)
+    lives = tuple(tuple(ages) for ages, _ in outcomes)
     rated_tb, rated_load = rated(drive)
     return Life(
         drive=drive.raw["drive"]["title"],
         load=load if isinstance(load, str) else chosen.words().rpartition(", ")[0],
         dwpd=pace,
         lives=lives,
-        ended=tuple(why for _, why in found),
+        ended=tuple(why for _, why in outcomes),
         rated_tb=rated_tb,
         rated_load=rated_load,
         open_factors=plan.open_factors,
@@ -295,13 +300,13 @@ def age(
 
 
 def rated(drive: Drive) -> tuple[float | None, str]:
-    """A drive's endurance rating in 10^12 bytes, and the workload it is by; None without."""
+    """Endurance rating of a drive in 10^12 bytes, and its workload; None without a rating."""
     text = (data.path("published") / "endurance.toml").read_text(encoding="utf-8")
-    found = tomllib.loads(text).get(drive.name)
-    if found is None:
+    rating = tomllib.loads(text).get(drive.name)
+    if rating is None:
         return None, ""
-    tbw = found.get("tbw", found.get("dwpd", 0) * 5 * 365 * drive.capacity_bytes / 1e12)
-    return float(tbw), str(found["load"])
+    tbw = rating.get("tbw", rating.get("dwpd", 0) * 5 * 365 * drive.capacity_bytes / 1e12)
+    return float(tbw), str(rating["load"])
 
 
 @dataclass(frozen=True)
@@ -354,7 +359,7 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
     pages = int(drive.value("nand.pages_per_block"))
     small = drive if pages <= BLOCK_PAGES else drive.scaled(_fewest(pages) / pages)
     life = wears["block_life_cycles"] if wears is not None else rating
-    ends = rating if percent < float("inf") else life  # what decides when it ends
+    ends = rating if percent < float("inf") else life  # determines the end
     bound = rating["value"] * percent / 100 if percent < float("inf") else float("inf")
     low, high = ends.get("range", (ends["value"], ends["value"]))
     return _Plan(
@@ -370,14 +375,14 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
 
 
 def _fewest(pages: int) -> int:
-    """Pages of a scaled block: few, and a share of the block's that its kinds of pages divide."""
+    """Pages of a scaled block: few, and a multiple of the number of page types."""
     return next(n for n in range(BLOCK_PAGES, pages + 1) if n % 12 == 0 or n == pages)
 
 
 def _live(
     plan: _Plan, load: Workload, progress: Callable[[int, Age], None] | None, seed: int
 ) -> tuple[list[Age], str]:
-    """A life: windows, and the leaps between them."""
+    """Runs a life: windows, and the leaps between them."""
     device = plan.drive.device(seed=seed)
     core, capacity = device._core, device.capacity_bytes
     writes = (100 - load.read_percent - load.trim_percent) / 100
@@ -385,13 +390,13 @@ def _live(
 
     def run(drive_writes: float) -> Result:
         amount = int(drive_writes * capacity / writes)
-        # Without the warnings of `run`, of heat and wear: both are in the ages.
+        # Without the warnings of `run` about heat and wear: both are in the ages.
         return device._run(load.model_copy(update={**endless, "bytes": amount}), None, 0, False)
 
     device.fill()
     run(SETTLE)
     ages: list[Age] = []
-    step = plan.step_cycles / 4  # the first one is a trial
+    step = plan.step_cycles / 4  # the first step is a trial
     for _ in range(WINDOWS_MAX):
         mark, before = core.mark(), _counted(device)
         try:
@@ -399,7 +404,7 @@ def _live(
         except UserError:
             if not ages:
                 raise
-            return ages, WORN_OUT  # by the first write behind the leap: nothing is measured
+            return ages, WORN_OUT  # worn out by the first write after the leap: nothing is measured
         after = _counted(device)
         ages.append(_age(plan, result, before, after))
         if progress is not None:
@@ -408,7 +413,7 @@ def _live(
             return ages, why
         step = _next_step(step, plan.step_cycles, ages)
         drive_writes = after["drive_writes"] - before["drive_writes"]
-        cycles = (after["programmed"] - before["programmed"]) / capacity  # nearly
+        cycles = (after["programmed"] - before["programmed"]) / capacity  # approximately
         left_s = plan.until_years * YEAR_S - plan.seconds(after["drive_writes"])
         times = min(step / cycles, left_s / plan.seconds(drive_writes))
         elapsed_s = plan.seconds(drive_writes * (1 + times)) - result.duration_s
@@ -426,13 +431,13 @@ def _next_step(step: float, longest: float, ages: Sequence[Age]) -> float:
 
 
 def _counted(device: Device) -> dict[str, float]:
-    """Where a device stands, as numbers that go on growing."""
+    """Counters of a device, as numbers that only grow."""
     health, counters = device.health(), device.counters()
     return {
         "drive_writes": health.data_units_written * 512e3 / device.capacity_bytes,
         "written": health.data_units_written * 512e3,
         "programmed": counters.placed_pages * 4096,
-        # More exact than the mean of the log, which is rounded down.
+        # More exact than the mean in the health log, which is rounded down.
         "cycles": health.erases[2],
         "cycles_max": health.erases[1],
         "used_percent": np.nan if health.percentage_used is None else health.percentage_used,

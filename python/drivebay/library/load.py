@@ -23,7 +23,7 @@ from drivebay.definitions.suites import loads
 from drivebay.definitions.suites.parts import Data
 
 DURATION_S = 60.0
-"""Length of a load that does not say when it ends."""
+"""Length of a load without an end."""
 
 
 class _Load(Data):
@@ -51,61 +51,63 @@ class Workload(_Load, loads.Requests):
     read_percent
         Share of reads, 0 to 100; a fraction is possible.
     trim_percent
-        Share of trims, below 100, of random loads. They take a queue slot and the drive's time, and
-        count in `Result.trims` alone. What is neither read nor trim is a write.
+        Share of trims in random loads, below 100. They take a queue slot and the drive's time, and
+        are counted in `Result.trims` only. All other requests are writes.
     fsync
-        A flush follows so many writes, as fio's `fsync`: it is done when all that the drive has
-        acknowledged is safe. It takes a queue slot, and counts in `Result.flushes` alone.
+        Number of writes between flushes, as fio's `fsync`. A flush completes when all acknowledged
+        data is safe. It takes a queue slot, and is counted in `Result.flushes` only.
     block_bytes
         Size of a request, a multiple of 512.
     block_bytes_max
         If given, sizes are uniform multiples of `block_bytes` up to this.
     bssplit
-        If given, sizes with their shares in per cent, as fio: "4k/40:64k/60".
+        If given, sizes with their shares in percent, as in fio: "4k/40:64k/60".
     rate_iops, rate_process
-        At most so many requests a second, at equal distances ("linear") or one by one at random
-        ("poisson"), as far as the queue depth allows; late ones are caught up.
+        Maximum requests per second, at equal distances ("linear") or at random times
+        ("poisson"), as far as the queue depth allows; late requests catch up.
     rate_mb_per_s
-        At most so many megabytes a second of reads and writes, likewise: a tenant's bandwidth cap.
+        Maximum megabytes per second of reads and writes: a tenant's bandwidth cap; late requests
+        catch up.
     thinktime_us, thinktime_blocks
         After every `thinktime_blocks` requests (1) the host waits until all are completed, and then
-        so many microseconds.
+        this number of microseconds.
     handle
-        The placement handle of the writes, of a drive with several: `with_("fdp=4:persistent")`.
+        Placement handle of the writes, on a drive with several: `with_("fdp=4:persistent")`.
     reclaim_group
-        The reclaim group that they go to, of a drive with several: `fdp.reclaim_groups`.
+        Reclaim group of the writes, on a drive with several: `fdp.reclaim_groups`.
     zones, zone_op, zone_fill_percent
-        On a drive with zones: how many are written at a time, each in sequence; how ("write" at the
-        write pointer, "append", "zrwa" in random write areas), or what is asked of zone after zone
-        ("reset", "finish", "open", "close"); and what share of each is written, which is in no
-        figure of resets and finishes.
+        On a drive with zones: number of zones written at a time, each sequentially; the operation
+        ("write" at the write pointer, "append", "zrwa" in random write areas, or "reset", "finish",
+        "open", "close" for one zone after another); and the share of each zone that is written.
+        That writing is in no figure of resets and finishes.
     weight
-        Commands in a row, 1 to 256, that the controller takes of its submission queue, of jobs that
-        run together (NVMe's weighted round robin); it shows where they wait there.
+        Number of consecutive commands, 1 to 256, that the controller takes from the job's
+        submission queue when jobs run together (NVMe's weighted round robin); it has an effect only
+        if commands wait there.
     queue_depth
         Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe): a host has
         10 bits for their places, and no drive of the catalog carries more commands.
     span_bytes, span_start_bytes
-        The range of the drive that is used; by default all of it.
+        Address range; by default the whole drive.
     offsets
-        How random addresses are drawn: "uniform", with replacement, as Iometer; a "permutation",
-        each address once in a pass over the span, as fio; "zipf:0.9", the k-th most popular block
+        Distribution of random addresses: "uniform", with replacement, as Iometer; a "permutation",
+        each address once per pass over the span, as fio; "zipf:0.9", the k-th most popular block
         in proportion to k to the power of -0.9, scattered over the span ("zipf:1.0/64": on a drive
         scaled to a 64th, as skewed as "zipf:1.0" is on the whole one); or "zoned:80/20:20/80",
-        in 80 % of the accesses the first 20 % of the span; "zoned-scattered:80/20:20/80", 20 % of
-        the blocks, scattered over the span.
+        80 % of the accesses to the first 20 % of the span; "zoned-scattered:80/20:20/80", to 20 %
+        of the blocks, scattered over the span.
     streams
-        Of a mixed sequential load: a stream of reads and one of writes ("each"), or "shared".
+        Streams of a mixed sequential load: one of reads and one of writes ("each"), or "shared".
     content
-        What is written, as in a suite: "random", "zero", or how many per cent can be compressed
-        away. It makes no difference to a virtual drive.
+        Data to write, as in a suite: "random", "zero", or the compressible share in percent. It
+        has no effect on a virtual drive.
     duration_s, ios, bytes
-        The end, whichever comes first: so many seconds of the drive's time, so many requests, so
-        many bytes. Without any, 60 seconds.
+        End of the load, whichever comes first: seconds of the drive's time, number of requests,
+        number of bytes. Without any, 60 seconds.
     until_stable_s
-        Ends also when the data rate has stayed within 2 % for so many seconds.
+        Ends also when the data rate has stayed within 2 % for this number of seconds.
     seed
-        Of the addresses; by default that of the run.
+        Seed of the addresses; by default that of the run.
 
     >>> Workload(read_percent=70, queue_depth=8, ios=1_000_000).words()
     '70 % random reads, 4 KiB, QD 8, 1,000,000 I/Os'
@@ -133,7 +135,7 @@ class Workload(_Load, loads.Requests):
         return self
 
     def words(self) -> str:
-        """What is done, in a line."""
+        """Load as a line of text."""
         kinds: dict[float, str] = {0: "writes", 100: "reads"}
         kind = kinds.get(self.read_percent)
         what = f"{self.pattern} {kind}" if kind else f"{self.read_percent} % {self.pattern} reads"
@@ -176,13 +178,13 @@ class Workload(_Load, loads.Requests):
         return DURATION_S if endless and self.duration_s is None else self.duration_s
 
     def core(self, capacity_bytes: int) -> _core.Workload:
-        """The load as the core runs it on a drive of this capacity."""
+        """Load for the core, on a drive of this capacity."""
         span = self.span_bytes
         rest = max(0, capacity_bytes - self.span_start_bytes)
         return _core.Workload(**{**self.fields(), "span_bytes": rest if span is None else span})
 
     def fields(self) -> dict[str, Any]:
-        """The document of the core's workload, with its end."""
+        """Document of the core's workload, with its end."""
         ends = [self.bytes, None if self.ios is None else self.ios * self.block_bytes]
         window = self.until_stable_s
         stop = {
@@ -202,28 +204,28 @@ class Trace(_Load, loads.TraceLoad):
     Attributes
     ----------
     trace
-        "destroyer", "heavy" or "light", synthesized after the Storage Bench's published statistics;
-        or the path of a trace (`drivebay trace info` says what can be read).
+        "destroyer", "heavy" or "light", synthesized from the Storage Bench's published statistics;
+        or the path of a trace (`drivebay trace info` lists the readable formats).
     scale
         Share of a synthesized trace's requests.
     mode
-        "recorded", at the recorded times; or "dependencies", each request as soon as what it waited
-        for in the recording has completed.
+        "recorded", at the recorded times; or "dependencies", each request as soon as those it
+        depended on in the recording have completed.
     idle_ms_max
-        Longer pauses are cut to this; None leaves them.
+        Longer pauses are cut to this; None keeps them.
     time_percent
-        Length of the replay in per cent of the recording.
+        Length of the replay in percent of the recording.
     rule
         Addresses beyond the drive's end are taken modulo its size ("fold"), or all are scaled.
     trim
-        Whether trims and flushes are issued too.
+        True to issue trims and flushes too.
     format, time_unit, columns
-        Of a file, if not those that are detected: a name of `drivebay trace info --help`; "s",
+        Properties of a file, if not the detected ones: a name of `drivebay trace info --help`; "s",
         "ms", "us" or "ns"; "time=ts:us,offset=lba:512,length=n,op=rw".
     seed
-        Of a synthesized trace.
+        Seed of a synthesized trace.
 
-    `Trace.from_arrays` makes one of arrays: any load that a program can draw.
+    `Trace.from_arrays` makes a trace from arrays: any load that a program can generate.
     """
 
     seed: int | None = None
@@ -241,25 +243,25 @@ class Trace(_Load, loads.TraceLoad):
         is_trim: npt.ArrayLike = False,
         **options: Any,
     ) -> Trace:
-        """A trace of arrays: of NumPy, Arrow, pandas, polars, or lists.
+        """Trace from arrays: of NumPy, Arrow, pandas, polars, or lists.
 
         Parameters
         ----------
         at_s
-            When each request is due, in seconds, shape (n,); in any order.
+            Issue time of each request, in seconds, shape (n,); in any order.
         is_write
-            Whether it writes, shape (n,) or one value for all, as the others are:
+            True for a write, shape (n,) or one value for all, as for the others:
         offset_bytes, bytes, device
-            Where, how much, and of which device.
+            Address, size, and device.
         is_trim
-            Whether it discards instead; asked of a drive with `trim=True`.
+            True for a discard; issued only with `trim=True`.
         **options
-            As of `Trace`: `mode`, `idle_ms_max` and others.
+            As for `Trace`: `mode`, `idle_ms_max` and others.
 
         Raises
         ------
         UserError
-            If they are no such arrays.
+            If the arrays have other shapes or values.
 
         >>> gaps = np.random.default_rng(1).exponential(1e-3, 5000)
         >>> Trace.from_arrays(at_s=gaps.cumsum(), is_write=True, offset_bytes=0, bytes=4096).words()
@@ -298,7 +300,7 @@ class Trace(_Load, loads.TraceLoad):
         return trace
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Of arrays, with what they say."""
+        """State for pickling; a trace from arrays includes their data."""
         state = super().__getstate__()
         if self._file is not None:
             self._file.seek(0)
@@ -314,12 +316,12 @@ class Trace(_Load, loads.TraceLoad):
         super().__setstate__(state)
 
     def words(self) -> str:
-        """What is done, in a line."""
-        said = super().words()
+        """Trace as a line of text."""
+        text = super().words()
         if self._file is None:
-            return said
+            return text
         count = self.source(0).info()[1].requests
-        return said.replace(self.trace, f"{count:,} I/Os from arrays", 1)
+        return text.replace(self.trace, f"{count:,} I/Os from arrays", 1)
 
 
 def _array(name: str, values: npt.ArrayLike, kind: type[np.generic]) -> npt.NDArray[Any]:

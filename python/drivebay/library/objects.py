@@ -1,14 +1,14 @@
-"""Objects that models keep on a drive: traces of keys, and where the keys lie.
+"""Objects of machine-learning models on a drive: traces of keys, and the places of the keys.
 
-A KV cache or a checkpoint names objects by keys; a drive knows addresses. `read` takes what such
-programs record, `place` gives each object a place by one of three layouts, and the result is a
+A KV cache or a checkpoint names objects by keys; a drive has addresses. `read` takes the recordings
+of such programs, `place` gives each object a place by one of three layouts, and the result is a
 `Trace` like any other.
 
 Sources: MLPerf Storage's kv_cache_benchmark, `--io-trace-log` (columns Timestamp, Operation,
 Object_Size_Bytes, Tier, Key, Phase; Tier-2 is the drive); Mooncake's traces (FAST 2025: timestamp
 in ms, and a hash for each block of 512 tokens of the prompt); model cards for sizes of a token.
-Left out: what memory above the drive would have had (unless the trace has tiers), a file system's
-own writes, and computation between the reads of a request.
+Left out: hits in the memory above the drive (unless the trace has tiers), writes of a file system,
+and computation between the reads of a request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from drivebay.library.life import rated
 from drivebay.library.load import Trace
 
 TOKEN_BYTES = {
-    # 2 (keys, values) x layers x heads of keys x size of a head x 2 bytes, of the models' cards.
+    # 2 (keys, values) x layers x key heads x head size x 2 bytes, from the models' cards.
     "llama2-7b": 2 * 32 * 32 * 128 * 2,
     "llama3.1-8b": 2 * 32 * 8 * 128 * 2,
     "llama3.1-70b": 2 * 80 * 8 * 128 * 2,
@@ -39,13 +39,13 @@ TOKEN_BYTES = {
     # Multi-head latent attention: layers x (compressed + rotary part) x 2 bytes.
     "deepseek-v3": 61 * (512 + 64) * 2,
 }
-"""What a token takes in a KV cache, bytes, by model."""
+"""Bytes per token in a KV cache, by model."""
 BLOCK_TOKENS = 512
-"""Tokens of a block in Mooncake's traces."""
+"""Tokens per block in Mooncake's traces."""
 REQUEST_BYTES = 2**20
-"""An object is read and written in requests of this size, all at once."""
+"""Request size; all requests of an object are issued at once."""
 REQUESTS_MAX = 5 * 10**7
-"""Requests of all passes: they take some 200 bytes of this machine's memory each."""
+"""Maximum requests of all passes: each takes some 200 bytes of this machine's memory."""
 ALIGN = 4096
 READ, WRITE, TRIM = range(3)
 Layout = Literal["slots", "log", "files"]
@@ -54,20 +54,21 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Objects:
-    """Accesses of objects, in the order of their times; arrays of shape (n,).
+    """Accesses to objects, in the order of their times; arrays of shape (n,).
 
     Attributes
     ----------
     at_s
-        From 0 at the first.
+        Time, from 0 at the first access.
     is_write
-        A read of an object that nobody wrote is a hit of what lay there before.
+        True for a write. A read of an object that was never written is a hit of older data.
     key
-        Which object, as a number.
+        Number of the object.
     bytes
-        Its size.
+        Size of the object.
     refills
-        Whether a read of what was evicted is followed by its write, as a cache computes it anew.
+        True if the read of an evicted object is followed by its write, as a cache computes it
+        again.
     """
 
     at_s: Floats
@@ -81,19 +82,19 @@ class Objects:
 
 
 def read(path: Path, *, model: str = "llama3.1-8b", tier: str = "Tier-2") -> Objects:
-    """A trace of objects: kv_cache_benchmark's CSV (compressed or not) or Mooncake's JSONL.
+    """Reads a trace of objects: kv_cache_benchmark's CSV (compressed or not) or Mooncake's JSONL.
 
     Parameters
     ----------
     model
-        Of Mooncake's, whose tokens they are: a name of `TOKEN_BYTES`.
+        Model of a Mooncake trace, for the size of its tokens: a name of `TOKEN_BYTES`.
     tier
-        Of the CSV, which rows are the drive's.
+        Tier of the CSV whose rows are the drive's.
 
     Raises
     ------
     UserError
-        If it is neither, or damaged (with the line), or there is no such model.
+        If it has another format, is damaged (with the line), or there is no such model.
     EnvironmentProblem
         If it cannot be read.
     """
@@ -105,7 +106,7 @@ def read(path: Path, *, model: str = "llama3.1-8b", tier: str = "Tier-2") -> Obj
     except FileNotFoundError:
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}") from None
     except OSError as problem:
-        if problem.errno is None:  # of the library that unpacks it
+        if problem.errno is None:  # raised by the library that decompresses it
             hint = "a CSV, compressed or not, or .jsonl"
             raise UserError(f"{path} cannot be read: {problem}", hint) from None
         raise EnvironmentProblem(
@@ -120,37 +121,37 @@ def checkpoints(*, size_bytes: int, every_s: float, count: int = 3, kept: int = 
     Parameters
     ----------
     size_bytes, every_s
-        Of a checkpoint, and from one to the next.
+        Size of a checkpoint, and time between two checkpoints.
     count, kept
-        How many, and how many are kept: each replaces the oldest.
+        Number of checkpoints, and number that is kept: each replaces the oldest.
     """
     parts = max(1, -(-size_bytes // 2**26))
     sizes = np.full(parts, 2**26)
     sizes[-1] = size_bytes - 2**26 * (parts - 1)
     number = np.repeat(np.arange(count + 1), parts)
-    of = np.where(number < count, number, count - 1) % kept
+    slot_of = np.where(number < count, number, count - 1) % kept
     return Objects(
         at_s=np.asarray(number * every_s, dtype=np.float64),
         is_write=number < count,
-        key=of * parts + np.tile(np.arange(parts), count + 1),
+        key=slot_of * parts + np.tile(np.arange(parts), count + 1),
         bytes=np.tile(sizes, count + 1),
     )
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Objects on a drive.
+    """Objects placed on a drive.
 
     Attributes
     ----------
     trace
-        The requests, from `since_s` on.
+        Requests from `since_s` on.
     before
-        Those before; None without any.
+        Requests before `since_s`; None without any.
     misses
         Reads of objects that had been evicted.
     evictions
-        Objects that made room for others.
+        Objects that were evicted for others.
     """
 
     trace: Trace
@@ -162,21 +163,21 @@ class Placed:
 def place(
     objects: Objects, capacity_bytes: int, layout: Layout = "slots", *, since_s: float = 0.0
 ) -> Placed:
-    """Gives objects places on a drive, and makes requests of their accesses.
+    """Gives objects places on a drive, and converts their accesses to requests.
 
     Parameters
     ----------
     layout
-        "slots": places of one size, the largest object's, of which the least recently used is taken
-        when none is free. "log": one after the other, around; what is passed over is gone.
-        "files": as slots, and what is evicted is discarded first.
+        "slots": places of one size, that of the largest object; the least recently used one is
+        evicted if none is free. "log": one after the other, circular; overwritten objects are lost.
+        "files": as slots, and evicted objects are discarded first.
     since_s
-        Requests before are a trace of their own, and their misses and evictions are not counted.
+        Earlier requests are a trace of their own, and their misses and evictions are not counted.
 
     Raises
     ------
     UserError
-        If an object is larger than the drive, there are too many, or nothing is left to be asked.
+        If an object is larger than the drive, there are too many, or no requests remain.
     """
     sizes = -(-objects.bytes // ALIGN) * ALIGN
     requests = int((-(-sizes // REQUEST_BYTES)).sum())
@@ -206,7 +207,7 @@ def place(
             offset, gone = choose.put(key, size)
             evictions += len(gone) if at >= since_s else 0
             if layout == "files":
-                rows += [(at, TRIM, *one) for one in gone]
+                rows += [(at, TRIM, *extent) for extent in gone]
         rows.append((at, WRITE if write else READ, offset, size))
     if not rows:
         raise UserError(
@@ -234,37 +235,42 @@ def place(
 
 
 def _requests(rows: list[tuple[float, int, int, int]]) -> tuple[npt.NDArray[Any], ...]:
-    """Accesses (time, kind, offset, bytes) cut into requests, but for trims: four columns."""
+    """Splits accesses (time, kind, offset, bytes), except trims, into requests: four columns."""
     at_s, kind, offsets, lengths = (np.array(column) for column in zip(*rows, strict=True))
     most = np.where(kind == TRIM, lengths, REQUEST_BYTES)
     parts = -(-lengths // most)
-    of = np.repeat(np.arange(len(rows)), parts)
-    begins = (np.arange(len(of)) - np.repeat(np.cumsum(parts) - parts, parts)) * most[of]
-    return at_s[of], kind[of], offsets[of] + begins, np.minimum(lengths[of] - begins, most[of])
+    row_of = np.repeat(np.arange(len(rows)), parts)
+    begins = (np.arange(len(row_of)) - np.repeat(np.cumsum(parts) - parts, parts)) * most[row_of]
+    return (
+        at_s[row_of],
+        kind[row_of],
+        offsets[row_of] + begins,
+        np.minimum(lengths[row_of] - begins, most[row_of]),
+    )
 
 
 @dataclass(frozen=True)
 class Sized:
-    """What a drive is under objects, of the last pass.
+    """Figures of a drive under objects, for the last pass.
 
     Attributes
     ----------
     read_mb_per_s, write_mb_per_s
-        10^6 bytes a second of the pass.
+        10^6 bytes per second of the pass.
     read_us, write_us
-        Latencies of requests at 50, 99 and 99.9 %, in microseconds; all requests of an object come
-        at once, so the highest are those of whole objects.
+        Latencies of requests at 50, 99 and 99.9 %, in microseconds; all requests of an object are
+        issued at once, so the highest are those of whole objects.
     behind_s
-        How much longer the pass took than the trace: the drive did not keep up.
+        Delay of the pass relative to the trace: above 0 the drive did not keep up.
     waf, power_w
         Write amplification, mean power.
     written_tb_per_day
-        At this pace.
+        Data written per day at this pace.
     years_rated, years_flash
-        Of the whole drive, scaled or not: until the maker's rating, and until blocks have the
-        cycles that they live; None where nothing is known.
+        Years of the whole drive, scaled or not, until the maker's rating, and until blocks reach
+        their life in cycles; None if unknown.
     misses, evictions
-        As of `Placed`.
+        As for `Placed`.
     """
 
     read_mb_per_s: float
@@ -292,27 +298,27 @@ def size(
     scale: float = 1.0,
     seed: int = 1,
 ) -> Sized:
-    """What a drive gives a model's objects, and how long it lasts.
+    """Figures of a drive under a model's objects, and its life time.
 
     Parameters
     ----------
     drive
-        From `drivebay.drive(name)`; it is filled and rests first.
+        From `drivebay.drive(name)`; it is filled and idle first.
     layout
-        As of `place`.
+        As for `place`.
     share
-        Of the capacity that objects may take.
+        Share of the capacity for objects.
     speed
-        How many times as fast as recorded: so many times the users.
+        Factor on the recorded pace: this number of times the users.
     passes
-        How often the trace comes, each time with objects of other names; the last one counts.
+        Number of passes over the trace, each with other objects; only the last is measured.
     scale
-        The drive is scaled so, the objects are not: for small traces, and less time.
+        Scale of the drive, not of the objects: for small traces, and less time.
 
     Raises
     ------
     UserError
-        If objects and drive do not go together.
+        If objects and drive do not fit.
     """
     if not (0 < share <= 1 and 1e-3 <= speed <= 1e6 and 1 <= passes <= 1000):
         raise UserError(
@@ -321,26 +327,28 @@ def size(
     at, names = objects.at_s / speed, int(objects.key.max(initial=0)) + 1
     length_s = float(at[-1]) + 1.0
     whole = Objects(
-        np.concatenate([at + length_s * one for one in range(passes)]),
+        np.concatenate([at + length_s * number for number in range(passes)]),
         np.tile(objects.is_write, passes),
-        np.concatenate([objects.key + names * one for one in range(passes)]),
+        np.concatenate([objects.key + names * number for number in range(passes)]),
         np.tile(objects.bytes, passes),
         objects.refills,
     )
     small = drive if scale == 1.0 else drive.scaled(scale)
-    found = place(whole, int(small.capacity_bytes * share), layout, since_s=length_s * (passes - 1))
+    placed = place(
+        whole, int(small.capacity_bytes * share), layout, since_s=length_s * (passes - 1)
+    )
     device = small.device(seed=seed)
     device.prepare()
-    if found.before is not None:
-        device.run(found.before, seed=seed)
-    result = device.run(found.trace, seed=seed)
+    if placed.before is not None:
+        device.run(placed.before, seed=seed)
+    result = device.run(placed.trace, seed=seed)
     written = float(result.core.write_bytes.sum())
     took_s = max(result.duration_s, length_s)
     a_day = written / took_s * 86_400
     tb, _ = rated(drive)
     life = drive.raw.get("reliability", {}).get("block_life_cycles", {}).get("value")
     cycles_a_day = a_day * result.waf / drive.capacity_bytes
-    wears = cycles_a_day > 0  # not where nothing was written
+    wears = cycles_a_day > 0  # not if nothing was written
 
     def years(days: float) -> float:
         return days / 365.25
@@ -356,8 +364,8 @@ def size(
         written_tb_per_day=a_day / 1e12,
         years_rated=years(tb * 1e12 / a_day) if tb and wears else None,
         years_flash=years(life / cycles_a_day) if life and wears else None,
-        misses=found.misses,
-        evictions=found.evictions,
+        misses=placed.misses,
+        evictions=placed.evictions,
     )
 
 
@@ -369,7 +377,7 @@ def _percentiles(latency: Latencies) -> tuple[float, float, float]:
 
 
 class _Slots:
-    """Places of one size; the least recently used goes."""
+    """Places of one size; the least recently used is evicted."""
 
     def __init__(self, count: int, size: int) -> None:
         self._size, self._free = size, list(range(count - 1, -1, -1))
@@ -386,7 +394,7 @@ class _Slots:
         return key in self._gone
 
     def put(self, key: int, size: int) -> tuple[int, list[tuple[int, int]]]:
-        """Its place, and what made room: (offset, bytes)."""
+        """Returns the place of an object, and the evicted extents: (offset, bytes)."""
         gone = []
         if not self._free:
             old, (number, length) = self._used.popitem(last=False)
@@ -400,7 +408,7 @@ class _Slots:
 
 
 class _Log:
-    """One after the other, around."""
+    """Places one after the other, circular."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity, self._end = capacity, 0
@@ -452,7 +460,7 @@ def _kv_csv(path: Path, tier: str) -> Objects:
     rows = table.filter(pa.compute.equal(table["Tier"], tier)) if table.num_rows else table
     try:
         at = rows["Timestamp"].to_numpy().astype(np.float64)
-        with np.errstate(invalid="ignore"):  # what does not fit becomes negative
+        with np.errstate(invalid="ignore"):  # values that do not fit become negative
             size = rows["Object_Size_Bytes"].to_numpy().astype(np.int64)
     except (TypeError, ValueError, pa.ArrowInvalid) as problem:
         raise UserError(

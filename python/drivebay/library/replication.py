@@ -1,4 +1,4 @@
-"""A load with several seeds: means with confidence intervals, and paired comparisons."""
+"""Runs of a load with several seeds: means with confidence intervals, and paired comparisons."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Figure = str | Callable[[Result], float]
 
 @dataclass(frozen=True)
 class Replicates:
-    """Results of one load on new devices of one drive, one for each seed.
+    """Results of one load on new devices of one drive, one per seed.
 
     Attributes
     ----------
     seeds
-        In the order of the results.
+        Seeds, in the order of the results.
     results
-        A `Result` for each.
+        `Result` for each seed.
 
     >>> from drivebay import drive, replicates
     >>> small = drive("sm951-nvme-512").scaled(1 / 64)
@@ -42,12 +42,12 @@ class Replicates:
     results: tuple[Result, ...]
 
     def values(self, figure: Figure = "iops") -> list[float]:
-        """The figure of each result.
+        """Figure of each result.
 
         Parameters
         ----------
         figure
-            A number that `Result` has ("iops", "mb_per_s", "waf", "power_w" and others), or a
+            A numeric attribute of `Result` ("iops", "mb_per_s", "waf", "power_w" and others), or a
             function of a result: `lambda result: result.latency.percentile_us(99)`.
 
         Raises
@@ -58,23 +58,23 @@ class Replicates:
         return [_value(result, figure) for result in self.results]
 
     def estimate(self, figure: Figure = "iops", *, confidence: float = CONFIDENCE) -> Estimate:
-        """The figure's mean with its confidence interval (Student's t over the seeds).
+        """Mean of the figure with its confidence interval (Student's t over the seeds).
 
         Parameters
         ----------
         figure
-            As of `values`.
+            As for `values`.
         confidence
-            0.95 is 95 %.
+            0.95 for 95 %.
         """
         return statistics.estimate(self.values(figure), confidence=confidence)
 
     def difference(
         self, baseline: Replicates, figure: Figure = "iops", *, confidence: float = CONFIDENCE
     ) -> Estimate:
-        """The mean of this figure less the baseline's, paired by seed (common random numbers): what
-        a seed does to both is not in the interval. Warns if nothing differs at all: what was
-        changed was never asked, as a victim policy where nothing was collected.
+        """Mean of this figure minus that of the baseline, paired by seed (common random numbers):
+        effects of a seed on both are not in the interval. Warns if all pairs are equal: then the
+        changed value was never used, such as a victim policy without garbage collection.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Replicates:
                 "give both the same: seeds=..., without until",
             )
         pairs = zip(self.results, baseline.results, strict=True)
-        if all(one.core.after == other.core.after for one, other in pairs):
+        if all(result.core.after == other.core.after for result, other in pairs):
             warnings.warn(
                 "both did the same in every run: what was changed cannot matter under this load",
                 stacklevel=2,
@@ -100,7 +100,7 @@ class Replicates:
         return len(self.results)
 
     def __iter__(self) -> Iterator[Result]:
-        """The results, in the order of the seeds."""
+        """Results, in the order of the seeds."""
         return iter(self.results)
 
     def __getitem__(self, index: int) -> Result:
@@ -121,22 +121,22 @@ def replicates(
     Parameters
     ----------
     drive, load
-        As of `run`; a seed of the load's own would be that of all.
+        As for `run`; the load must not have a seed of its own, which would apply to all runs.
     seeds
-        A list, or how many, counted from 1; with `until` the most.
+        A list, or a number of seeds, counted from 1; with `until` the maximum.
     until
         Stop at a relative precision: "1% at 95%" is reached when half of the 95 % interval is at
-        most 1 % of the mean; not before 5 seeds. If it is not reached, all seeds are run.
+        most 1 % of the mean, after at least 5 seeds. If it is not reached, all seeds are run.
     figure
-        What `until` is about; as of `Replicates.values`.
+        Figure that `until` refers to; as for `Replicates.values`.
     prepare
-        What is done with each new device before the load; by default it is filled and rests
+        Called with each new device before the load; by default the device is filled and idle for
         1,800 s.
 
     Raises
     ------
     UserError
-        If the drive cannot be asked this, or seeds or precision are not possible.
+        If the drive cannot run the load, or seeds or precision are not possible.
     """
     chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else tuple(seeds)
     if not 1 <= len(chosen) <= SEEDS_MAX or len(set(chosen)) < len(chosen):

@@ -1,4 +1,4 @@
-"""What came out of a run: totals, one row per second, histograms, samples."""
+"""Results of a run: totals, one row per second, histograms, samples."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A run second by second; every array has shape (n,). An I/O counts in the second in which it
-    completes. The last second may be a part of one: rates are per second of what it lasted.
+    """Figures of a run per second; every array has shape (n,). An I/O counts in the second in which
+    it completes. The last second may be incomplete: rates refer to its actual length.
 
     Attributes
     ----------
@@ -41,13 +41,13 @@ class Series:
     mb_per_s, read_mb_per_s, write_mb_per_s
         10^6 bytes per second.
     latency_us
-        Mean, in microseconds; NaN where nothing completed.
+        Mean, in microseconds; NaN if nothing completed.
     latency_us_max
         Largest, in microseconds.
     temperature_c, power_w
-        Degrees Celsius at the end of the second, watt over it. NaN for a part of a second.
+        Degrees Celsius at the end of the second, watts over it. NaN for an incomplete second.
     throttle_stage
-        0 for none; -1 for a part of a second.
+        0 for none; -1 for an incomplete second.
     waf
         Write amplification, 4 KiB pages programmed per page the host wrote; NaN without writes.
     """
@@ -70,7 +70,7 @@ class Series:
         return len(self.time_s)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """All of them by name."""
+        """All arrays by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -81,13 +81,13 @@ class Samples:
     Attributes
     ----------
     at_s
-        When the host asked, in seconds from the start of the run.
+        Time of the request, in seconds from the start of the run.
     latency_us
-        Until it was done, in microseconds.
+        Time until its completion, in microseconds.
     offset_bytes, bytes
-        Where and how much; uint64.
+        Address and size; uint64.
     is_write
-        Whether it was a write; bool.
+        True for a write; bool.
     """
 
     at_s: Floats
@@ -101,16 +101,16 @@ class Samples:
 
 
 class Result:
-    """A run's outcome. The same drive, load and seed give the same result bit for bit.
+    """Result of a run. The same drive, load and seed give the same result bit for bit.
 
     Attributes
     ----------
     drive
-        The drive's title.
+        Title of the drive.
     load
-        What was run.
+        Load of the run.
     seed
-        Of the run.
+        Seed of the run.
     core
         The core's own columns, a `drivebay._core.RunResult`: arrays without a copy.
     """
@@ -141,12 +141,14 @@ class Result:
 
     @property
     def trims(self) -> int:
-        """Trims completed, which count nowhere else; `core.trim_latency_ns_sum` is their time."""
+        """Trims completed, which are counted nowhere else; `core.trim_latency_ns_sum` is their
+        time.
+        """
         return self.core.trims
 
     @property
     def flushes(self) -> int:
-        """Flushes completed, which count nowhere else."""
+        """Flushes completed, which are counted nowhere else."""
         return self.core.flushes
 
     @property
@@ -173,38 +175,39 @@ class Result:
 
     @property
     def waf(self) -> float:
-        """Write amplification: 4 KiB pages programmed per page that the host wrote; NaN if it
-        wrote none."""
+        """Write amplification: 4 KiB pages programmed per page that the host wrote; NaN without
+        writes.
+        """
         host = self._counted("host_pages")
         return self._counted("placed_pages") / host if host else float("nan")
 
     @property
     def own_waf(self) -> float:
-        """Of a job of `run_jobs` the write amplification of its own span: what it wrote, and what
-        was copied of its pages meanwhile, per page that it wrote. Without the map's own pages,
-        padding and parity. NaN for a load alone, or if two jobs' spans overlap, or it wrote
-        nothing."""
+        """Write amplification of the span of a job of `run_jobs`: pages that the job wrote and
+        copies of its pages, per page that it wrote. Without the map's own pages, padding and
+        parity. NaN for a single load, if the spans of two jobs overlap, or without writes.
+        """
         copied, written = self.core.copied_4k, int(self.core.write_bytes.sum()) / 4096
         return 1 + copied / written if copied is not None and written else float("nan")
 
     @property
     def energy_j(self) -> float:
-        """Energy that the drive took, in joule."""
+        """Energy of the drive, in joules."""
         return self._counted("energy_j")
 
     @property
     def power_w(self) -> float:
-        """Mean power, in watt."""
+        """Mean power, in watts."""
         return self.energy_j / self.duration_s
 
     @property
     def began_throttled(self) -> bool:
-        """Whether heat slowed the drive when the run began."""
+        """True if heat slowed the drive when the run began."""
         return self.core.before.throttle_stage > 0
 
     @property
     def worn_out(self) -> bool:
-        """Whether it ended because the flash is worn out; it is shorter than asked for, then."""
+        """True if the run ended early because the flash is worn out."""
         return self.core.worn_out
 
     @property
@@ -213,13 +216,13 @@ class Result:
         return self._counted("throttled_s")
 
     def interval(self, figure: Interval = "iops") -> tuple[float, float] | None:
-        """Both ends of the figure's 90 % interval: by what the drive's parameters leave open, and
-        by the model's own error for figures of its kind.
+        """Both ends of the figure's 90 % interval, from the uncertainty of the drive's parameters
+        and the model's own error for figures of its kind.
 
-        The parameters' part is that of the same unit in the test of the reviews that is most like
-        the load, else in all of them; today's drives have the error of the kind alone.
-        docs/fidelity.md says how they are computed. None for a drive that no published row is about
-        and that `calibrate` has not seen, and for a figure of 0.
+        The parameters' part is that of the same unit in the most similar test of the reviews, else
+        in all of them; today's drives have the error of the kind only. docs/fidelity.md describes
+        the computation. None for a drive without published rows that `calibrate` has not seen, and
+        for a figure of 0.
 
         Parameters
         ----------
@@ -238,7 +241,7 @@ class Result:
         return None if sd is None else fidelity.interval(value, sd)
 
     def _like(self) -> str:
-        """The test of anandtech-2015 that a load is most like."""
+        """Test of anandtech-2015 that is most similar to the load."""
         if isinstance(self.load, Trace):
             return ""
         pattern, reads = self.load.pattern, self.load.read_percent
@@ -248,34 +251,38 @@ class Result:
 
     @cached_property
     def read_latency(self) -> Latencies:
-        """Of reads. The sum is by bins' middles where reads and writes are mixed."""
+        """Latencies of reads. If reads and writes are mixed, the sum is computed from the bins'
+        middles.
+        """
         return self._latencies("read")
 
     @cached_property
     def write_latency(self) -> Latencies:
-        """Of writes, likewise."""
+        """Latencies of writes. If reads and writes are mixed, the sum is computed from the bins'
+        middles.
+        """
         return self._latencies("write")
 
     @cached_property
     def latency(self) -> Latencies:
-        """Of all I/Os."""
+        """Latencies of all I/Os."""
         both = self.read_latency + self.write_latency
         return Latencies(both.bins, float(self.core.latency_ns_sum.astype(float).sum()))
 
     @cached_property
     def stages_us(self) -> dict[str, float]:
-        """Where the mean I/O's time went: microseconds by stage; they add up to its latency."""
+        """Latency breakdown of the mean I/O: microseconds by stage, which add up to its latency."""
         ios = max(1, self.ios)
         sums = self.core.stage_ns.items()
         return {stage: float(ns.astype(float).sum()) / ios / 1e3 for stage, ns in sums}
 
     @cached_property
     def series(self) -> Series:
-        """The run second by second, computed when first asked for."""
+        """Figures per second, computed at the first access."""
         core, count = self.core, len(self.core.reads)
         ends = np.minimum(np.arange(1, count + 1, dtype=float), self.duration_s)
         lengths = np.diff(ends, prepend=0.0)
-        # A completion on the last nanosecond may open a second of no length.
+        # A completion in the last nanosecond may open a second of no length.
         per_second = 1.0 / np.where(lengths > 0, lengths, 1.0)
         reads, writes = core.reads * per_second, core.writes * per_second
         read_mb = core.read_bytes * per_second / 1e6
@@ -312,11 +319,11 @@ class Result:
 
     @cached_property
     def inside(self) -> Inside | None:
-        """What happened inside the drive, as Arrow tables, if the run was asked to keep events."""
+        """Internal events of the drive as Arrow tables, if the run was asked to keep events."""
         return None if self.core.inside is None else inside(self.core.inside)
 
     def frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
-        """The series as a DataFrame, one row per second.
+        """Figures per second as a DataFrame, one row per second.
 
         Parameters
         ----------
@@ -345,9 +352,9 @@ class Result:
         return float(getattr(self.core.after, name) - getattr(self.core.before, name))
 
     def _latencies(self, direction: str) -> Latencies:
-        found = self.core.read_latency if direction == "read" else self.core.write_latency
-        low, high = found.low_ns.view(np.int64), found.high_ns.view(np.int64)
-        count = found.count.view(np.int64)
+        histogram = self.core.read_latency if direction == "read" else self.core.write_latency
+        low, high = histogram.low_ns.view(np.int64), histogram.high_ns.view(np.int64)
+        count = histogram.count.view(np.int64)
         bins = Histogram(low, high, count)
         other = self.core.writes if direction == "read" else self.core.reads
         if not other.any():
@@ -361,7 +368,7 @@ class Result:
         return _padded(_ratio(placed, host), count, np.nan)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of it: the load, its main figures, and the rate over the run."""
+        """Display in a notebook: the load, its main figures, and the rate over the run."""
         mean, tail = self.latency.mean_us, self.latency.percentile_us(99)
         rows = [("completed", f"{self.ios:,} I/Os in {self.duration_s:,.1f} s")]
         if self.ios:
@@ -394,14 +401,16 @@ class Result:
 
 
 def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:
-    """`above / below`, NaN where that is not possible."""
+    """`above / below`, NaN if that is not possible."""
     result: Floats = np.full(len(above), np.nan)
     np.divide(above, below, out=result, where=below > 0)
     return result
 
 
 def _padded(column: npt.NDArray[Any], count: int, missing: float) -> npt.NDArray[Any]:
-    """Sensors are read at the end of whole seconds only."""
+    """Column of a sensor extended to all seconds: sensors are read at the end of whole seconds
+    only.
+    """
     if len(column) >= count:
         return column[:count]
     return np.concatenate([column, np.full(count - len(column), missing, dtype=column.dtype)])
@@ -425,7 +434,7 @@ def _spark(series: Series) -> str:
 
 
 LOG_FROM = 20.0
-"""A rate that changes by more than this factor is drawn on a logarithmic axis."""
+"""Ratio of the highest to the lowest rate from which the axis is logarithmic."""
 
 
 def _plot(series: Series, *, title: str) -> Figure:
