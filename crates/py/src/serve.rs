@@ -33,7 +33,7 @@ fn read(document: &Bound<'_, PyDict>) -> PyResult<Document> {
 ///
 /// `profiles`: what the drives are. `document`: `server`, a table of what they share, and `drives`,
 /// a list of tables in the order of the profiles, with the keys of `Options` and `DriveOptions` in
-/// `crates/serve/src/options.rs`.
+/// `crates/serve/src/server/options.rs`.
 #[pyclass(module = "drivebay._core", frozen, name = "Server")]
 pub(crate) struct PyServer {
     server: Mutex<Option<Server>>,

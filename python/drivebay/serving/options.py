@@ -1,7 +1,7 @@
 """What is served and how, each option once: the fields of `Options` and `Drive`.
 
 `drivebay serve` has an option for each field that their docstrings describe, which is its help;
-`--config` has a key of the same name, and the core's document (crates/serve/src/options.rs) a value
+`--config` has a key of the same name, and the core's document (crates/serve/src/server/options.rs) a value
 under the field's name.
 """
 

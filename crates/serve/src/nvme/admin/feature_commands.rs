@@ -1,5 +1,5 @@
-//! Get Features and Set Features: values of the controller (`features.rs`), of the drive and of the
-//! subsystem.
+//! Get Features and Set Features: values of the controller (`nvme/features.rs`), of the drive and
+//! of the subsystem.
 
 use drivebay_wire::nvme::{Feature, PersistentKind, Sqe, Status};
 

@@ -1,4 +1,5 @@
-//! Get Log Page: checks, and the content of each page (`logs.rs`, `placement_logs.rs`, `ocp.rs`).
+//! Get Log Page: checks, and the content of each page (`nvme/logs.rs`, `nvme/placement_logs.rs`,
+//! `nvme/ocp.rs`).
 
 use drivebay_wire::nvme::{
     COMMAND_SET_NVM, COMMAND_SET_ZONED, LogPage, PersistentKind, Sqe, Status, ocp_trailer,
