@@ -84,6 +84,28 @@ DRIVE_GROUND = {
     *("stage", "superblock", "timeline", "victim_policies"),
 }
 
+# Folder or file of the server -> those that it may import. `ground`: files that all may import.
+SERVE_ROOMS: dict[str, set[str]] = {
+    "ground": set(),
+    "faults": {"ground"},
+    "namespace": {"ground"},
+    "pacing": {"ground"},
+    "pci": {"ground"},
+    "store": {"ground"},
+    "state": {"ground", "namespace", "store"},
+    "interface": {"ground", "faults", "namespace", "pacing", "state", "store"},
+    "engine": {"ground", "faults", "interface", "namespace", "pacing", "state", "store"},
+    "event_loop": {"ground", "engine", "interface", "pacing"},
+    "control": {"ground", "interface"},
+    "nbd": {"ground", "interface", "namespace"},
+    "ahci": {"ground", "event_loop", "interface", "pci"},
+    "ublk": {"ground", "event_loop", "interface", "namespace"},
+    "nvme": {"ground", "event_loop", "faults", "interface", "namespace", "pci", "state"},
+}
+SERVE_ROOMS["server"] = set(SERVE_ROOMS)
+SERVE_ROOMS["crate"] = set(SERVE_ROOMS)
+SERVE_GROUND = {"buffers", "error", "lock", "memory_limit", "request", "waker"}
+
 # The virtual drive's model knows no wall clock, sockets or files of its own.
 MODEL_CRATES = ("units", "drive")
 FORBIDDEN_IN_MODEL = ("std::net", "std::time", "std::thread", "HashMap", "pyo3")
@@ -155,7 +177,9 @@ def test_python_rooms_import_only_downward() -> None:
 
 
 @pytest.mark.parametrize(
-    "rooms", [PYTHON_ROOMS, RUST_ROOMS, DRIVE_ROOMS], ids=["python", "rust", "drive"]
+    "rooms",
+    [PYTHON_ROOMS, RUST_ROOMS, DRIVE_ROOMS, SERVE_ROOMS],
+    ids=["python", "rust", "drive", "serve"],
 )
 def test_the_tables_themselves_hold_no_circle(rooms: dict[str, set[str]]) -> None:
     left = {room: set(below) for room, below in rooms.items()}
@@ -174,18 +198,24 @@ def test_rust_crates_depend_only_downward() -> None:
         assert not unwanted, f"crates/{crate} must not depend on {sorted(unwanted)}"
 
 
-def test_folders_of_the_drive_import_only_downward() -> None:
+@pytest.mark.parametrize(
+    ("crate", "rooms", "ground"),
+    [("drive", DRIVE_ROOMS, DRIVE_GROUND), ("serve", SERVE_ROOMS, SERVE_GROUND)],
+)
+def test_folders_of_a_crate_import_only_downward(
+    crate: str, rooms: dict[str, set[str]], ground: set[str]
+) -> None:
     def folder(module: str) -> str:
         top = module.split("::")[0]
-        return "ground" if top in DRIVE_GROUND else top
+        return "ground" if top in ground else top
 
-    graph = module_graph.rust_graph(TOP / "crates/drive/src")
-    assert {folder(module) for module in graph} == DRIVE_ROOMS.keys(), "enter the folder"
+    graph = module_graph.rust_graph(TOP / "crates" / crate / "src")
+    assert {folder(module) for module in graph} == rooms.keys(), "enter the folder"
     unwanted = [
         f"{module} must not name {other}"
         for module, named in graph.items()
         for other in named
-        if folder(other) not in DRIVE_ROOMS[folder(module)] | {folder(module)}
+        if folder(other) not in rooms[folder(module)] | {folder(module)}
     ]
     assert not unwanted, "\n".join(unwanted)
 

@@ -770,7 +770,7 @@ class Server:
     Drives that listen from the moment this is made, and answer while `run` runs.
 
     `profiles`: what the drives are. `document`: `server`, a table of what they share, and `drives`, a list of tables in
-    the order of the profiles, with the keys of `Options` and `DriveOptions` in `crates/serve/src/options.rs`.
+    the order of the profiles, with the keys of `Options` and `DriveOptions` in `crates/serve/src/server/options.rs`.
     """
     def __new__(
         cls, /, profiles: SupportsGetItem[int, Profile], document: dict[str, object]

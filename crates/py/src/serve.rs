@@ -34,7 +34,7 @@ fn read(document: &Bound<'_, PyDict>) -> PyResult<Document> {
 ///
 /// `profiles`: profiles of the drives. `document`: `server`, a table of common options, and
 /// `drives`, a list of tables in the order of the profiles, with the keys of `Options` and
-/// `DriveOptions` in `crates/serve/src/options.rs`.
+/// `DriveOptions` in `crates/serve/src/server/options.rs`.
 #[pyclass(module = "drivebay._core", frozen, name = "Server")]
 pub(crate) struct PyServer {
     server: Mutex<Option<Server>>,

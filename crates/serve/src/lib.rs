@@ -1,16 +1,19 @@
 //! A virtual drive attached to real hosts, paced by the wall clock.
 //!
-//! Each drive has one thread. Its event loop (`event_loop.rs`) reads requests from the sessions of
-//! all transports. The engine (`engine.rs`) asks the model when each request completes and keeps it
-//! in flight until then; the loop passes completions to the sessions when they are due. The store
-//! (`store/`) holds the data. A transport implements [`Session`] (`session.rs`) and sees a
-//! [`Drive`] (`drive.rs`), which consists of four traits; it knows nothing of the engine or of
-//! other transports. `request.rs` has the types that all of them share. README.md describes the use
-//! without the model.
+//! Each drive has one thread. Its event loop (`event_loop/`) reads requests from the sessions of
+//! all transports. The engine (`engine/`) asks the model when each request completes and keeps it
+//! in flight until then; the loop passes completions to the sessions when they are due (`pacing/`).
+//! The store (`store/`) holds the data. A transport (`nbd/`, `nvme/`, `ahci/`, `ublk/`,
+//! `control.rs`) implements [`Session`] and sees a [`Drive`], which consists of four traits (both
+//! in `interface/`); it knows nothing of the engine or of other transports. `request.rs` has the
+//! types that all of them share. `faults/` injects faults and power cuts, `state/` has snapshots
+//! and the files beside the model's state, and `server/` creates all of it from options. README.md
+//! describes the use without the model; `tests/test_rooms.py` has the rules for imports between the
+//! folders.
 //!
-//! An NVMe/TCP write passes six files on its way to the model: `event_loop.rs`,
-//! `nvme/tcp/connection.rs`, `nvme/tcp/queue.rs`, `nvme/io.rs`, `engine.rs`, and `nvme/pdu.rs` of
-//! `wire`, which parses it. The engine also puts its data into the store.
+//! An NVMe/TCP write passes six files on its way to the model: `event_loop/mod.rs`,
+//! `nvme/tcp/connection.rs`, `nvme/tcp/queue.rs`, `nvme/io.rs`, `engine/mod.rs`, and `nvme/pdu.rs`
+//! of `wire`, which parses it. The engine also puts its data into the store.
 //!
 //! This crate must not know the internals of the drive's translation layer, nor Python.
 

@@ -1,4 +1,4 @@
-//! Contract of the interface (`src/drive.rs`), tested on two drives that share no code: the engine
+//! Contract of the interface (`src/interface/drive.rs`), tested on two drives that share no code: the engine
 //! with its model, and a vector of bytes.
 
 use std::io::{IoSlice, Read, Write};

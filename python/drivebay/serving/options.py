@@ -2,7 +2,7 @@
 
 `drivebay serve` has an option for each field that the docstrings below describe; the description is
 its help text. `--config` has a key with the option's name, and the core's document
-(crates/serve/src/options.rs) a value with the field's name.
+(crates/serve/src/server/options.rs) a value with the field's name.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 //!
 //! A request goes to the model with the time at which it was read from its socket; the model
 //! returns its completion time; until then it is in flight (`inflight.rs`). Separate parts handle
-//! faults (`faults.rs`), power cuts (`power_cut.rs`), the clock (`clock.rs`), the lateness of
-//! answers (`lateness.rs`) and the data (`store/`). `engine/operations.rs` has namespaces,
-//! snapshots and all other operations besides reading and writing.
+//! faults and power cuts (`faults/`), the clock and the lateness of answers (`pacing/`) and the
+//! data (`store/`). `operations.rs` has namespaces, snapshots and all other operations besides
+//! reading and writing.
 //!
 //! Order. Writes, TRIM and write-zeroes change the data at submission, reads take it at completion.
 //! Both lie between submission and completion, so each request takes effect at one moment while it

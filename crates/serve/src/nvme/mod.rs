@@ -1,10 +1,10 @@
 //! NVMe: the drive as a controller, over TCP and as a PCIe device.
 //!
 //! `subsystem.rs` has the state that all controllers share, `controller.rs` one host's view:
-//! registers, features, events. `admin.rs`, `management.rs` and `io.rs` are the command sets,
+//! registers, features, events. `admin/`, `management.rs` and `io.rs` are the command sets,
 //! independent of the transport. `tcp/` and `pci/` transfer commands and data. The path of a write
-//! over TCP: `event_loop.rs` -> `tcp/connection.rs` -> `tcp/queue.rs` -> `nvme/io.rs` ->
-//! `engine.rs` -> the model; the PDU is parsed by `wire`'s `pdu.rs`.
+//! over TCP: `event_loop/mod.rs` -> `tcp/connection.rs` -> `tcp/queue.rs` -> `nvme/io.rs` ->
+//! `engine/mod.rs` -> the model; the PDU is parsed by `wire`'s `nvme/pdu.rs`.
 //!
 //! Sources: NVM Express base specification and NVM command set specification 2.0; zones:
 //! `zones.rs`. Left out: metadata and protection information, fused commands, security, several

@@ -3,7 +3,7 @@
 //!
 //! Source: NVM Express base specification 2.0, Get Log Page and the commands and features that its
 //! pages describe. Time is the drive's. Everything but a partly downloaded image is saved next to
-//! the drive's state (`kept_logs.rs`).
+//! the drive's state (`server/kept_logs.rs`).
 
 use std::collections::VecDeque;
 
