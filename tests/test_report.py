@@ -486,7 +486,7 @@ def test_loads_of_a_test_share_a_scale_and_the_summary_has_the_first_of_each_pag
     loads = {test.title: [spoken(phase.label) for phase in test.phases] for test in tests}
     load, beside, service, skew = (
         "Latency by load",
-        "Reads beside writes at a fixed rate",
+        "Reads during writes at a fixed rate",
         "Quality of service in steady state",
         "Write amplification by skew",
     )
@@ -509,9 +509,9 @@ def test_loads_of_a_test_share_a_scale_and_the_summary_has_the_first_of_each_pag
 def test_the_summary_of_the_client_suite_names_what_it_measures(tmp_path: Path) -> None:
     page = Page(report.write([made_result.make(tmp_path / "made", suite="client-2024")]))
     titles = [title for title, _ in bar_tables(page)[:6]]
-    assert titles[0] == "The whole drive written in one go: Data rate in the SLC cache"
+    assert titles[0] == "Sequential write of the whole drive: Data rate in the SLC cache"
     assert "Random writes, steady state: Mean, last 600 s" in titles
-    assert any(title.startswith("Power and the first read after rest: ") for title in titles)
+    assert any(title.startswith("Idle power and first read: ") for title in titles)
 
 
 def test_temperature_and_power_have_room_above_them(page: Page) -> None:
