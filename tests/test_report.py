@@ -32,11 +32,12 @@ from drivebay.cli import review as cli_review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
 from drivebay.definitions.suites import spoken
-from drivebay.report import competitors, summary
+from drivebay.report.base.markup import el, script_json
+from drivebay.report.base.runs import Run, entries
 from drivebay.report.charts import stages, time
-from drivebay.report.markup import el, script_json
-from drivebay.report.page import asset
-from drivebay.report.runs import Run, entries
+from drivebay.report.pages import summary
+from drivebay.report.pages.review import asset
+from drivebay.report.peers import competitors
 
 GOLDEN = Path(__file__).parent / "golden" / "headline.txt"
 OWN_DATA_BYTES_MAX = 3_000_000
