@@ -25,8 +25,8 @@ from drivebay import results
 from drivebay.analysis import review
 from drivebay.common.errors import DrivebayError
 from drivebay.definitions import profiles
-from drivebay.report import competitors
-from drivebay.report.runs import Entry, entries
+from drivebay.report.base.runs import Entry, entries
+from drivebay.report.peers import competitors
 
 TOP = Path(__file__).resolve().parent.parent
 SHIPPED = TOP / competitors.FOLDER

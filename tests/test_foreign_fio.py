@@ -20,7 +20,7 @@ from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
 from drivebay.lab.fio_import.importer import import_fio
-from drivebay.report.text import load
+from drivebay.report.base.text import load
 
 MEAN_NS = 100_000
 LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")

@@ -14,12 +14,12 @@ import pytest
 from drivebay import analysis, report, results
 from drivebay.analysis import fidelity
 from drivebay.definitions import suites
-from drivebay.report import picture_files
-from drivebay.report.page import all_panels
-from drivebay.report.render_page import plotly
-from drivebay.report.render_svg import picture
-from drivebay.report.runs import entries
-from drivebay.report.theme import PATTERNS
+from drivebay.report.base.runs import entries
+from drivebay.report.base.theme import PATTERNS
+from drivebay.report.pages.review import all_panels
+from drivebay.report.render import files as picture_files
+from drivebay.report.render.page import plotly
+from drivebay.report.render.svg import picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,7 +9,7 @@ from docgen.markdown import code, page, plain, table
 from drivebay.common.units import duration
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Phase, Score, Suite, Test
-from drivebay.report import text
+from drivebay.report.base import text
 
 
 def pages() -> dict[str, str]:

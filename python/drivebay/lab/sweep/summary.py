@@ -6,7 +6,7 @@ from drivebay.analysis.effects import Factor, Study, study
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.spec import Parameter
 from drivebay.lab.sweep.store import Store
-from drivebay.report.sweep_page import About
+from drivebay.report.pages.sweep import About
 
 SEEDS_SHOWN = 12
 

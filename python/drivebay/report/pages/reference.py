@@ -11,9 +11,9 @@ from typing import Any
 from drivebay import analysis
 from drivebay.analysis.published import said, specification
 from drivebay.common import units
-from drivebay.report.markup import Child, Html, cited, details, el, linked, table
-from drivebay.report.runs import Entry
-from drivebay.report.text import number
+from drivebay.report.base.markup import Child, Html, cited, details, el, linked, table
+from drivebay.report.base.runs import Entry
+from drivebay.report.base.text import number
 from drivebay.results import Result
 
 LEAF = {"value", "source", "range", "unit", "note"}

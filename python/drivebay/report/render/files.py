@@ -18,7 +18,7 @@ from pathlib import Path
 
 from drivebay.common.errors import UserError
 from drivebay.report.charts.model import Chart, Limits, Panel, Series, rounded
-from drivebay.report.render_svg import picture
+from drivebay.report.render.svg import picture
 
 ZOOM = 2
 """Pixels of the PNG per pixel of the page."""
