@@ -1,11 +1,10 @@
-//! Who says where data is placed: the write streams of a drive with Flexible Data Placement, or
-//! with zones.
+//! Data placement by the host: write streams of a drive with Flexible Data Placement or zones.
 //!
 //! Sources: NVMe base specification 2.1, Flexible Data Placement (TP4146): reclaim unit handles,
 //! initially and persistently isolated; NVMe Zoned Namespace command set 1.1 (zones, their limits).
-//! A zone's size is the next power of two of its capacity, as Linux asks for
-//! (drivers/nvme/host/zns.c). Left out: reclaim units that are not whole superblocks, a time limit
-//! of theirs.
+//! A zone's size is the next power of two of its capacity, as Linux requires
+//! (drivers/nvme/host/zns.c). Left out: reclaim units that are not whole superblocks, and their
+//! time limit.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -16,77 +15,78 @@ use super::schema::{RawSpec, RawZrwa};
 use crate::per_stream::STREAMS_MAX;
 use crate::superblock::Streams;
 
-/// Zones, and what their commands cost.
+/// Zones and the costs of their commands.
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneSpec {
-    /// How many.
+    /// Number of zones.
     pub count: u32,
-    /// Capacity of each, in pages.
+    /// Capacity of a zone, in pages.
     pub pages: u32,
-    /// The same in sectors of 512 B.
+    /// Capacity of a zone, in sectors of 512 B.
     pub sectors: u64,
-    /// Distance of their first blocks in the host's addresses, in sectors of 512 B.
+    /// Distance between the first blocks of zones in the host's addresses, in sectors of 512 B.
     pub size_sectors: u64,
-    /// Most that are active.
+    /// Maximum number of active zones.
     pub active: u32,
-    /// Most that are open.
+    /// Maximum number of open zones.
     pub open: u32,
-    /// Flash core, of a zone append beside a write.
+    /// Additional time of the flash core for a zone append compared with a write.
     pub append: Nanos,
-    /// Until a write is acknowledged, behind the flash core.
+    /// Time from the end of the flash core's work to the acknowledgement of a write.
     pub write_latency: Nanos,
-    /// Until an append's address is told, beside that.
+    /// Additional time until the address of an append is returned, compared with a write.
     pub append_latency: Nanos,
-    /// Flash core, of a reset.
+    /// Time of the flash core for a reset.
     pub reset: Nanos,
-    /// The same, for each sector written, in picoseconds.
+    /// Additional time of a reset for each written sector, in picoseconds.
     pub reset_ps_per_sector: u64,
-    /// Flash core, of closing the blocks of a zone that is not full.
+    /// Time of the flash core to close the blocks of a zone that is not full.
     pub close: Nanos,
-    /// Most of that at a time.
+    /// Maximum time of this work in one slice.
     pub slice: Nanos,
-    /// Zone random write areas, if there are any.
+    /// Zone random write areas, if the drive has them.
     pub zrwa: Option<ZrwaSpec>,
 }
 
 /// Zone random write areas (ZRWA).
 #[derive(Clone, Copy, Debug)]
 pub struct ZrwaSpec {
-    /// Zones that may have one at a time.
+    /// Maximum number of zones that have an area at the same time.
     pub zones: u32,
-    /// How much behind the write pointer, in sectors of 512 B.
+    /// Size of the area after the write pointer, in sectors of 512 B.
     pub sectors: u64,
-    /// Steps of the write pointer, in sectors of 512 B.
+    /// Step of the write pointer, in sectors of 512 B.
     pub granularity: u64,
 }
 
 impl ZrwaSpec {
-    /// Where a write that ends at `end` moves the write pointer, from the zone's beginning: as
-    /// little as leaves its end in the area.
+    /// New write pointer, from the zone's beginning, after a write that ends at `end`. The pointer
+    /// moves no further than needed for `end` to be within the area.
     #[must_use]
     pub fn pointer(&self, end: u64) -> u64 {
         end.saturating_sub(self.sectors).next_multiple_of(self.granularity)
     }
 
-    /// What all of them take of the write buffer, in bytes.
+    /// Space of all areas together in the write buffer, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.zones) * self.sectors * SECTOR_BYTES
     }
 }
 
-/// What stands beside placement in a profile.
+/// Other features of the profile that restrict placement.
 pub(super) struct Beside {
-    /// The host's writes are split by lifespan or by a policy.
+    /// True if the host's writes are split by lifespan or by a policy.
     pub splits: bool,
-    /// Copies go on in the background and in rounds.
+    /// True if copies run in the background and in rounds.
     pub background: bool,
-    /// Code from outside decides.
+    /// True if a plug-in decides.
     pub plugin: bool,
     pub protocol: Protocol,
 }
 
-/// The streams of a drive whose host says where data is placed, and its zones; none without.
+/// Derives the streams of a drive whose host places its data, and its zones; `None` without
+/// placement.
 pub(super) fn check_placement(
     raw: &RawSpec,
     geometry: &Geometry,

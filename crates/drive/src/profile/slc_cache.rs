@@ -1,4 +1,4 @@
-//! The SLC cache: `[slc_cache]`, optional. Sizes become whole superblocks, to the nearest.
+//! The SLC cache: `[slc_cache]`, optional. Sizes are rounded to the nearest whole superblock.
 //!
 //! A superblock with one bit per cell has 1/2, 1/3 or 1/4 of its pages: as many rows as there are
 //! whole sets of page types.
@@ -9,39 +9,40 @@ use super::flash::{Geometry, NandTiming};
 use super::key::{Number, SpecError, is_word};
 use super::schema::RawSlcCache;
 
-/// What becomes of writes while the cache is full.
+/// Handling of writes while the cache is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// They go to superblocks with all bits per cell.
+    /// Writes go to superblocks with all bits per cell.
     Direct,
-    /// They wait until folding has made room.
+    /// Writes wait until folding has made space.
     Fold,
 }
 
-/// The SLC cache, sizes in superblocks and pages (mapping units).
+/// The SLC cache; sizes are in superblocks and pages (mapping units).
 #[derive(Clone, Copy, Debug)]
 pub struct SlcCacheSpec {
     /// Pages of a superblock with one bit per cell.
     pub superblock_pages: u32,
-    /// Superblocks always used this way.
+    /// Superblocks that are always used with one bit per cell.
     pub fixed: u32,
-    /// Most others used this way at a time.
+    /// Maximum number of other superblocks used with one bit per cell at a time.
     pub dynamic_max: u32,
-    /// Free pages, counted with all bits per cell, that these leave alone.
+    /// Free pages, counted with all bits per cell, that the dynamic superblocks must leave free.
     pub keep_free: u64,
     /// tPROG with one bit per cell.
     pub program: Nanos,
     /// tR with one bit per cell.
     pub read: Nanos,
-    /// What becomes of writes while it is full.
+    /// Handling of writes while the cache is full.
     pub when_full: WhenFull,
-    /// Pages folded per page written, in 1/256.
+    /// Pages folded under load per page written, in 1/256.
     pub fold_ratio_256: u64,
-    /// That begins when the cache is full, which then is closed until a rest.
+    /// True if folding under load begins only when the cache is full. The cache is then closed
+    /// until an idle period.
     pub fold_from_full: bool,
-    /// Folding at rest begins when the flash core has had no command for so long.
+    /// Time without commands at the flash core after which folding in idle time begins.
     pub fold_after: Nanos,
-    /// Wear of an erase, in 1/256 of one after use with all bits per cell.
+    /// Wear of an erase, in 1/256 of an erase after use with all bits per cell.
     pub cycle_weight_256: u32,
 }
 
