@@ -4,15 +4,20 @@
 //! bucket is fed with tokens, and work draws them, also ahead; tokens that are not drawn are kept
 //! up to a bound. The drive's pacers:
 //!
-//! | pacer | a token | fed by | drawn by, at least | kept |
-//! |---|---|---|---|---|
-//! | admission of writes (`host/admission.rs`) | ns | time; reads, if the profile specifies it | a write | none; `together` writes ahead |
-//! | garbage collection's balance (`firmware/gc/pacing.rs`) | 1/65536 reclaimed page | host pages | an extent; deferred, a round | none; deferred, all |
-//! | its duty limit | ns of the flash core | host pages | an extent | none |
-//! | when it runs | host page | host pages | a command, or a word line | less than that |
-//! | background copies | ns | time | an extent | none |
-//! | foreground collection | host page | victims | a number of victims (`gc.foreground_victims`), or a superblock | their reclaimed pages |
-//! | folding (`firmware/slc_cache.rs`) | 1/256 page | host pages | a flash page | none |
+//! - Admission of writes (`host/admission.rs`): a token is 1 ns. Fed by time, and by reads if the
+//!   profile specifies it. A write draws its interval; `together` writes may draw ahead. Keeps none.
+//! - Balance of garbage collection (`firmware/gc/pacing.rs`): a token is 1/65536 reclaimed page. Fed
+//!   by host pages, drawn by an extent at least. Keeps none. Deferred copies: drawn by a round at
+//!   least, keeps all.
+//! - Duty limit of garbage collection: a token is 1 ns of the flash core. Fed by host pages, drawn by
+//!   an extent at least. Keeps none.
+//! - Runs of garbage collection: a token is a host page. Fed by host pages, drawn by a command or a
+//!   word line at least. Keeps less than that.
+//! - Background copies: a token is 1 ns. Fed by time, drawn by an extent at least. Keeps none.
+//! - Foreground collection: a token is a host page. Fed by victims, drawn by a number of victims
+//!   (`gc.foreground_victims`) or a superblock at least. Keeps their reclaimed pages.
+//! - Folding (`firmware/slc_cache.rs`): a token is 1/256 page. Fed by host pages, drawn by a flash
+//!   page at least. Keeps none.
 
 use drivebay_units::Nanos;
 

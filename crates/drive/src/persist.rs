@@ -263,9 +263,9 @@ macro_rules! persist_sometimes {
                 &mut self,
                 from: &mut dyn std::io::Read,
             ) -> Result<(), $crate::persist::StateError> {
-                let mut there = false;
-                there.load(from)?;
-                *self = there.then(<$type>::default);
+                let mut present = false;
+                present.load(from)?;
+                *self = present.then(<$type>::default);
                 self.iter_mut().try_for_each(|value| value.load(from))
             }
             fn copy_from(&mut self, other: &Self) {

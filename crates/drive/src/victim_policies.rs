@@ -88,12 +88,12 @@ policies! {
     "windowed" ("window") => windowed,
 }
 
-fn greedy(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
-    of.candidates().min_by_key(|&i| (of.valid[i], of.blocks[i].sealed))
+fn greedy(sealed: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    sealed.candidates().min_by_key(|&i| (sealed.valid[i], sealed.blocks[i].sealed))
 }
 
-fn fifo(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
-    of.all().min_by_key(|&i| of.blocks[i].sealed)
+fn fifo(sealed: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    sealed.all().min_by_key(|&i| sealed.blocks[i].sealed)
 }
 
 /// Draws with replacement, and repeats draws of superblocks that are not sealed. Takes an empty
@@ -101,39 +101,42 @@ fn fifo(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
 ///
 /// In the closed forms a draw of only full superblocks returns a full one; so does this function as
 /// long as some superblock gains. After many misses a scan decides, so that the choice always ends.
-fn d_choices(of: &Sealed<'_>, choices: u32, rng: &mut Rng) -> Option<usize> {
+fn d_choices(sealed: &Sealed<'_>, choices: u32, rng: &mut Rng) -> Option<usize> {
     const DRAWS_MAX: u32 = 1000;
-    let empty = of.all().filter(|&i| of.valid[i] == 0);
-    if let Some(oldest) = empty.min_by_key(|&i| of.blocks[i].sealed) {
+    let empty = sealed.all().filter(|&i| sealed.valid[i] == 0);
+    if let Some(oldest) = empty.min_by_key(|&i| sealed.blocks[i].sealed) {
         return Some(oldest);
     }
     let draw = |_| {
-        let mut draws = (0..DRAWS_MAX).map(|_| rng.below(of.blocks.len() as u64) as usize);
-        draws.find(|&i| of.blocks[i].state == State::Sealed)
+        let mut draws = (0..DRAWS_MAX).map(|_| rng.below(sealed.blocks.len() as u64) as usize);
+        draws.find(|&i| sealed.blocks[i].state == State::Sealed)
     };
-    let best = (0..choices).filter_map(draw).min_by_key(|&i| of.valid[i]);
-    if best.is_some_and(|i| of.gains(i)) {
+    let best = (0..choices).filter_map(draw).min_by_key(|&i| sealed.valid[i]);
+    if best.is_some_and(|i| sealed.gains(i)) {
         return best;
     }
-    let emptiest = of.all().min_by_key(|&i| of.valid[i]).filter(|&i| of.gains(i));
+    let emptiest = sealed.all().min_by_key(|&i| sealed.valid[i]).filter(|&i| sealed.gains(i));
     emptiest.map(|i| best.unwrap_or(i))
 }
 
 /// Compares the worth as fractions over the superblock's size; among equals the first wins.
-fn cost_benefit(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
-    let age = |i: usize| u128::from(of.seals - of.blocks[i].sealed);
-    let worth = |i: usize| u128::from(of.pages - of.valid[i]) * age(i);
-    let cost = |i: usize| u128::from(of.pages + of.valid[i]);
-    of.candidates().max_by(|&a, &b| (worth(a) * cost(b)).cmp(&(worth(b) * cost(a))).then(b.cmp(&a)))
+fn cost_benefit(sealed: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    let age = |i: usize| u128::from(sealed.seals - sealed.blocks[i].sealed);
+    let worth = |i: usize| u128::from(sealed.pages - sealed.valid[i]) * age(i);
+    let cost = |i: usize| u128::from(sealed.pages + sealed.valid[i]);
+    sealed
+        .candidates()
+        .max_by(|&a, &b| (worth(a) * cost(b)).cmp(&(worth(b) * cost(a))).then(b.cmp(&a)))
 }
 
 /// If all superblocks in the window are full, the window widens to the oldest that gains.
-fn windowed(of: &Sealed<'_>, window: u32, _: &mut Rng) -> Option<usize> {
-    let mut by_age: Vec<usize> = of.all().collect();
-    by_age.sort_unstable_by_key(|&i| of.blocks[i].sealed);
+fn windowed(sealed: &Sealed<'_>, window: u32, _: &mut Rng) -> Option<usize> {
+    let mut by_age: Vec<usize> = sealed.all().collect();
+    by_age.sort_unstable_by_key(|&i| sealed.blocks[i].sealed);
     let (inside, beyond) = by_age.split_at(by_age.len().min(window as usize));
-    let emptiest = inside.iter().copied().filter(|&i| of.gains(i)).min_by_key(|&i| of.valid[i]);
-    emptiest.or_else(|| beyond.iter().copied().find(|&i| of.gains(i)))
+    let emptiest =
+        inside.iter().copied().filter(|&i| sealed.gains(i)).min_by_key(|&i| sealed.valid[i]);
+    emptiest.or_else(|| beyond.iter().copied().find(|&i| sealed.gains(i)))
 }
 
 #[cfg(test)]
@@ -148,8 +151,8 @@ mod tests {
             for gains in 0..40 {
                 let mut valid = vec![64; 40];
                 valid[gains] = 63;
-                let of = Sealed { blocks: &blocks, valid: &valid, seals: 40, pages: 64 };
-                let victim = (policy.choose)(&of, 4, &mut Rng::new(1));
+                let sealed = Sealed { blocks: &blocks, valid: &valid, seals: 40, pages: 64 };
+                let victim = (policy.choose)(&sealed, 4, &mut Rng::new(1));
                 assert!(victim.is_some(), "{}: superblock {gains} gains", policy.word);
             }
         }

@@ -105,7 +105,7 @@ impl Device {
         let (ftl, streams) = (&flash.backend.ftl, self.spec.streams);
         let in_4k = |pages: u64| pages << self.spec.geometry.unit_shift;
         let unit = u64::from(self.spec.geometry.superblock_pages);
-        let of_stream = |stream: usize| {
+        let handle_use = |stream: usize| {
             let own = ftl.stream_use()[stream];
             let copies = streams.of_group(streams.group_of(stream)).copies_of(stream);
             // With persistent isolation, copies of a handle have their own frontier.
@@ -126,7 +126,7 @@ impl Device {
         let copies = (0..streams.groups).map(|group| streams.of_group(group).copies);
         let shared = copies.filter(|_| streams.handles > 0 && !streams.are_apart());
         let hosts = streams.hosts().filter(|_| streams.handles > 0);
-        hosts.chain(shared).map(of_stream).collect()
+        hosts.chain(shared).map(handle_use).collect()
     }
 
     /// Starts counting copies of each of these ranges of sectors, which must not overlap; an empty

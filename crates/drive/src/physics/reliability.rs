@@ -264,7 +264,7 @@ impl Errors {
         let wear = &mut self.wear[superblock as usize];
         let age = wear.age(now);
         let per_page = f64::from(wear.reads) / f64::from(self.spec.superblock_flash_pages);
-        let mut rate = self.spec.rate.of(wear.cycles, per_page, age.0 as f64 / DAY_NS);
+        let mut rate = self.spec.rate.at(wear.cycles, per_page, age.0 as f64 / DAY_NS);
         for share in &mut self.fails[row.clone()] {
             *share = share_of(self.curve.fails(rate));
             rate *= self.spec.retry_gain;
@@ -329,7 +329,7 @@ impl Errors {
 
 impl ErrorRate {
     /// Raw bit error rate of the middle page; at most one half.
-    pub fn of(&self, cycles: u32, reads_per_page: f64, days: f64) -> f64 {
+    pub fn at(&self, cycles: u32, reads_per_page: f64, days: f64) -> f64 {
         let cycles = f64::from(cycles);
         let [wear, k] = self.wear;
         let [disturb, p, q] = self.disturb;

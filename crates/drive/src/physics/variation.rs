@@ -68,8 +68,8 @@ impl Variation {
 
     /// Deviation of a place, around zero.
     #[inline(always)]
-    fn draw(&self, place: u32, of: u32) -> i64 {
-        let key = self.seed ^ (u64::from(of) << 32 | u64::from(place));
+    fn draw(&self, place: u32, scope: u32) -> i64 {
+        let key = self.seed ^ (u64::from(scope) << 32 | u64::from(place));
         // Sum of the four upper bytes, added in pairs in halves of a word.
         let bytes = mix_upper(key) >> 32;
         let halves = (bytes & 0x00FF_00FF) + ((bytes >> 8) & 0x00FF_00FF);

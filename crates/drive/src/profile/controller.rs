@@ -54,7 +54,7 @@ pub(super) fn check_admission(
     }
     let paces =
         [("fixed", (false, false)), ("with-reads", (true, false)), ("balanced", (false, true))];
-    let pace = admission.pace.as_ref().map(|word| word.one_of("controller.admission.pace", &paces));
+    let pace = admission.pace.as_ref().map(|word| word.choose("controller.admission.pace", &paces));
     let (fed_by_reads, balanced) = pace.transpose()?.unwrap_or_default();
     Ok(Some(AdmissionSpec {
         interval: admission.interval_us.micros(),

@@ -144,13 +144,13 @@ impl Geometry {
     #[must_use]
     pub fn die_of(&self, page: u32) -> u32 {
         let die = self.order.before_die(page) & self.die_mask;
-        if self.group_shift == 0 { die } else { self.of_group_die(page, die) }
+        if self.group_shift == 0 { die } else { self.group_die(page, die) }
     }
 
     /// The `die`th die of the flash page's reclaim group.
     #[cold]
     #[inline(never)]
-    fn of_group_die(&self, page: u32, die: u32) -> u32 {
+    fn group_die(&self, page: u32, die: u32) -> u32 {
         die << self.group_shift | self.group_of(page / (self.superblock_pages >> self.page_shift))
     }
 

@@ -35,9 +35,9 @@ pub enum Frontiers {
 }
 
 fn frontiers(raw: &RawSpec) -> Result<Frontiers, SpecError> {
-    let words = [Frontiers::Separate, Frontiers::Shared, Frontiers::Single];
-    let words = ["separate", "shared", "single"].into_iter().zip(words).collect::<Vec<_>>();
-    raw.gc().frontiers.one_of("gc.frontiers", &words)
+    let choices = [Frontiers::Separate, Frontiers::Shared, Frontiers::Single];
+    let choices = ["separate", "shared", "single"].into_iter().zip(choices).collect::<Vec<_>>();
+    raw.gc().frontiers.choose("gc.frontiers", &choices)
 }
 
 /// Parameters of the control loop; space in mapped pages, gains in 1/256.
@@ -76,7 +76,7 @@ pub struct BackgroundSpec {
 pub const PAGES_MAX: u64 = 1 << 19;
 
 /// A gain of one, in 1/256.
-const ONE: u64 = 256;
+const GAIN_ONE: u64 = 256;
 
 impl PacingSpec {
     /// Creates the parameters. `gain` is the gain at `start_free` and with nothing free;
@@ -106,16 +106,16 @@ impl PacingSpec {
     pub fn gain_256(&self, free: u64) -> u64 {
         if free >= self.target_free {
             let above = free.min(self.start_free) - self.target_free;
-            ONE - ((above * self.above) >> 32)
+            GAIN_ONE - ((above * self.above) >> 32)
         } else {
-            ONE + (((self.target_free - free) * self.below) >> 32)
+            GAIN_ONE + (((self.target_free - free) * self.below) >> 32)
         }
     }
 
     /// Duty limit at this free space, in 1/256 of its value at the target.
     #[inline]
     pub fn duty_256(&self, free: u64) -> u64 {
-        ONE + ((self.target_free.saturating_sub(free) * self.duty_below) >> 32)
+        GAIN_ONE + ((self.target_free.saturating_sub(free) * self.duty_below) >> 32)
     }
 }
 
@@ -150,9 +150,9 @@ pub(super) fn check_host_frontiers(
     by_plugin: bool,
 ) -> Result<bool, SpecError> {
     let field = "gc.host_frontiers";
-    let words = [("one", false), ("by-lifespan", true)];
+    let choices = [("one", false), ("by-lifespan", true)];
     let word = raw.gc().host_frontiers.as_ref();
-    let split = word.map(|word| word.one_of(field, &words)).transpose()?.unwrap_or(false);
+    let split = word.map(|word| word.choose(field, &choices)).transpose()?.unwrap_or(false);
     let cannot = shared || raw.slc_cache.is_some();
     if by_plugin && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or use a policy without place_write";
@@ -185,7 +185,7 @@ pub(super) fn check_policy(
 /// Returns the built-in policy of this name with its parameter, which the profile must specify.
 fn own_policy(raw: &RawSpec, field: &str, word: &Word) -> Result<Policy, SpecError> {
     let all: Vec<_> = VICTIM_POLICIES.iter().map(|policy| (policy.word, policy)).collect();
-    let policy = word.one_of(field, &all)?;
+    let policy = word.choose(field, &all)?;
     let Some(key) = policy.parameter else { return Ok(Policy::Own(policy, 0)) };
     let gc = serde_json::to_value(raw.gc()).unwrap_or_default();
     let Some(value) = gc[key]["value"].as_u64() else {
@@ -242,8 +242,8 @@ pub(super) fn check_pacing(
 ) -> Result<PacingSpec, SpecError> {
     let c = raw.gc();
     let word_line = u64::from(page_types) << (geometry.page_shift + geometry.plane_shift);
-    let words = [("commands", 1), ("word-lines", word_line)];
-    let every = c.runs_behind.as_ref().map(|word| word.one_of("gc.runs_behind", &words));
+    let choices = [("commands", 1), ("word-lines", word_line)];
+    let every = c.runs_behind.as_ref().map(|word| word.choose("gc.runs_behind", &choices));
     let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
     // Each reclaim group has its share of the whole.
     let groups = geometry.group_shift;

@@ -60,11 +60,11 @@ pub(super) fn check_identify(raw: &RawSpec) -> Result<Option<Identify>, SpecErro
         let hint = "leave some out";
         return Err(SpecError::out("identify.power_states", given, "at most 32", hint));
     }
-    let whole = |number: &Number| number.value.round() as u32;
+    let rounded = |number: &Number| number.value.round() as u32;
     let power_state = |state: &RawPowerState| PowerState {
-        max_mw: whole(&state.max_mw),
-        entry_us: whole(&state.entry_us),
-        exit_us: whole(&state.exit_us),
+        max_mw: rounded(&state.max_mw),
+        entry_us: rounded(&state.entry_us),
+        exit_us: rounded(&state.exit_us),
         operational: state.operational.value,
     };
     Ok(Some(Identify {

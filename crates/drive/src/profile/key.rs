@@ -238,22 +238,22 @@ any_value!(bool, u8, u16, Vec<f64>);
 
 /// Allowed strings; any string is allowed if the list is empty.
 #[derive(Default)]
-pub struct Words(&'static [&'static str]);
+pub struct Choices(&'static [&'static str]);
 
-impl<const N: usize> From<&'static [&'static str; N]> for Words {
-    fn from(words: &'static [&'static str; N]) -> Words {
-        Words(words)
+impl<const N: usize> From<&'static [&'static str; N]> for Choices {
+    fn from(choices: &'static [&'static str; N]) -> Choices {
+        Choices(choices)
     }
 }
 
 impl Value for String {
-    type Rule = Words;
-    fn check(&self, field: &str, Words(words): Words) -> Result<(), SpecError> {
-        if words.is_empty() || words.contains(&self.as_str()) {
+    type Rule = Choices;
+    fn check(&self, field: &str, Choices(choices): Choices) -> Result<(), SpecError> {
+        if choices.is_empty() || choices.contains(&self.as_str()) {
             return Ok(());
         }
-        let hint = format!("set {field}.value = \"{}\"", words[0]);
-        let allowed = format!("one of {}", words.join(", "));
+        let hint = format!("set {field}.value = \"{}\"", choices[0]);
+        let allowed = format!("one of {}", choices.join(", "));
         Err(SpecError::out(field, format!("\"{self}\""), allowed, &hint))
     }
 }
@@ -277,7 +277,7 @@ impl Number {
 
 impl Word {
     /// Returns the choice with this name.
-    pub fn one_of<T: Clone>(&self, field: &str, choices: &[(&str, T)]) -> Result<T, SpecError> {
+    pub fn choose<T: Clone>(&self, field: &str, choices: &[(&str, T)]) -> Result<T, SpecError> {
         if let Some((_, meant)) = choices.iter().find(|(name, _)| *name == self.value) {
             return Ok(meant.clone());
         }
@@ -293,17 +293,17 @@ impl Word {
 
 /// Number of letters to change, add or remove to turn one string into the other (Levenshtein
 /// distance).
-fn edits(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
+fn edits(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.bytes().enumerate() {
         let mut before = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in other.bytes().enumerate() {
+        for (j, b) in right.bytes().enumerate() {
             let changed = before + usize::from(a != b);
             before = row[j + 1];
             row[j + 1] = changed.min(before + 1).min(row[j] + 1);
         }
     }
-    row[other.len()]
+    row[right.len()]
 }
 
 /// True if the key is present and has this value.

@@ -232,13 +232,13 @@ impl Spec {
         let by_plugin = decides.is_some_and(|decides| decides.frontier);
         let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
-        let beside = placement::Beside {
+        let others = placement::OtherFeatures {
             splits: by_lifespan,
             background: background.is_some(),
             plugin: plugin.is_some(),
             protocol,
         };
-        let (placed, zones) = placement::check_placement(&raw, &geometry, &beside)?;
+        let (placed, zones) = placement::check_placement(&raw, &geometry, &others)?;
         let streams = placed.unwrap_or(Streams::plain(shared_frontier, by_lifespan));
         if in_place.is_none() {
             let more = streams.group_count() as u64 - 2 + u64::from(slc_cache.is_some());

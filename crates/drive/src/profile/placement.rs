@@ -75,7 +75,7 @@ impl ZrwaSpec {
 }
 
 /// Other features of the profile that restrict placement.
-pub(super) struct Beside {
+pub(super) struct OtherFeatures {
     /// True if the host's writes are split by lifespan or by a policy.
     pub splits: bool,
     /// True if copies run in the background and in rounds.
@@ -90,7 +90,7 @@ pub(super) struct Beside {
 pub(super) fn check_placement(
     raw: &RawSpec,
     geometry: &Geometry,
-    beside: &Beside,
+    others: &OtherFeatures,
 ) -> Result<(Option<Streams>, Option<ZoneSpec>), SpecError> {
     let (field, given) = match (&raw.fdp, &raw.zns) {
         (None, None) => return Ok((None, None)),
@@ -106,12 +106,12 @@ pub(super) fn check_placement(
             "leave out [slc_cache]",
         ),
         (
-            beside.splits,
+            others.splits,
             "writes split by lifespan or by a policy",
             "leave out gc.host_frontiers and gc.plugin",
         ),
         (
-            (apart || zones) && beside.background,
+            (apart || zones) && others.background,
             "gc.background_pages_per_s, whose rounds have one frontier",
             "use initial isolation, or leave that out",
         ),
@@ -122,7 +122,7 @@ pub(super) fn check_placement(
             "a mapping unit above 4 KiB, of which a zone's last block is a part",
             "leave out controller.mapping_unit_kib",
         ),
-        (zones && beside.protocol != Protocol::Nvme, "AHCI", "zones are of NVMe drives"),
+        (zones && others.protocol != Protocol::Nvme, "AHCI", "zones are of NVMe drives"),
     ];
     if let Some((_, beside, hint)) = cannot.into_iter().find(|(cannot, _, _)| *cannot) {
         let allowed = format!("left out beside {beside}");
@@ -130,7 +130,7 @@ pub(super) fn check_placement(
     }
     let streams = Streams::placed(given as usize, apart, 1 << geometry.group_shift);
     let groups = "fdp.reclaim_groups";
-    if streams.groups > 1 && (beside.background || beside.plugin) {
+    if streams.groups > 1 && (others.background || others.plugin) {
         let allowed = "1 beside gc.background_pages_per_s or gc.plugin, which know of no groups";
         return Err(SpecError::out(groups, streams.groups, allowed, "leave those out"));
     }
@@ -154,8 +154,8 @@ fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, S
         let allowed = format!(
             "such that drive.capacity_sectors, {capacity}, is a multiple of a zone's {sectors} sectors, below 2 TiB"
         );
-        let whole = (capacity / sectors).max(1) * sectors;
-        let hint = format!("use drive.capacity_sectors = {whole}, or zones of another capacity");
+        let multiple = (capacity / sectors).max(1) * sectors;
+        let hint = format!("use drive.capacity_sectors = {multiple}, or zones of another capacity");
         let given = zns.zone_superblocks.value;
         return Err(SpecError::out("zns.zone_superblocks", given, allowed, &hint));
     }

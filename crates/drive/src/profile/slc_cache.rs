@@ -81,7 +81,7 @@ pub(super) fn check_slc_cache(
         return Err(SpecError::out("slc_cache.static_mb", given, allowed, hint));
     }
     let when_full = if raw.when_full.value == "fold" { WhenFull::Fold } else { WhenFull::Direct };
-    let of_256 = |number: &Number| (number.value * 256.0).round();
+    let in_256 = |number: &Number| (number.value * 256.0).round();
     Ok(SlcCacheSpec {
         superblock_pages,
         fixed: fixed as u32,
@@ -90,10 +90,10 @@ pub(super) fn check_slc_cache(
         program: raw.program_us.micros(),
         read: raw.read_us.micros(),
         when_full,
-        fold_ratio_256: of_256(&raw.fold_ratio) as u64,
+        fold_ratio_256: in_256(&raw.fold_ratio) as u64,
         fold_from_full: check_fold_from(raw, when_full)?,
         fold_after: raw.fold_after_ms.millis(),
-        cycle_weight_256: of_256(&raw.cycle_weight) as u32,
+        cycle_weight_256: in_256(&raw.cycle_weight) as u32,
     })
 }
 

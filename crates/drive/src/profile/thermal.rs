@@ -91,7 +91,7 @@ pub(super) fn energy(raw: &RawSpec, geometry: &Geometry) -> Energy {
 }
 
 /// Names of the nodes: a single node, or a network without or with a heatsink.
-const ONE: &[&str] = &["drive"];
+const SINGLE: &[&str] = &["drive"];
 const BARE: &[&str] = &["controller", "nand", "module"];
 const COOLED: &[&str] = &["controller", "nand", "module", "heatsink"];
 
@@ -99,12 +99,12 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
     let mut nodes = match (&thermal.network, &thermal.resistance_k_per_w, &thermal.capacity_j_per_k)
     {
         (None, Some(resistance), Some(capacity)) => {
-            let mut one = ThermalSpec::empty(ONE);
-            one.capacity[0] = capacity.value;
-            one.to_air[0] = conductance(resistance);
-            one
+            let mut node = ThermalSpec::empty(SINGLE);
+            node.capacity[0] = capacity.value;
+            node.to_air[0] = conductance(resistance);
+            node
         }
-        (Some(network), None, None) => ThermalSpec::of_network(network),
+        (Some(network), None, None) => ThermalSpec::from_network(network),
         _ => {
             let hint = "give thermal.resistance_k_per_w and thermal.capacity_j_per_k, or [thermal.network]";
             return Err(SpecError::out("thermal", "this mixture", "one node, or a network", hint));
@@ -120,7 +120,7 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
         }
         let names: Vec<(&str, usize)> = nodes.names.iter().copied().zip(0..).collect();
         nodes.sensor = Sensing {
-            node: sensor.node.one_of("thermal.sensor.node", &names)?,
+            node: sensor.node.choose("thermal.sensor.node", &names)?,
             interval_steps: interval / 100,
         };
     }
@@ -140,7 +140,7 @@ impl ThermalSpec {
         }
     }
 
-    fn of_network(network: &RawNetwork) -> ThermalSpec {
+    fn from_network(network: &RawNetwork) -> ThermalSpec {
         let [controller, nand, module, heatsink] = [0, 1, 2, 3];
         let mut heat = ThermalSpec::empty(BARE);
         heat.nand = nand;
