@@ -305,7 +305,7 @@ fn impossible_hosts_and_links_are_refused_by_name() {
     );
     assert_refused(
         &sm951().with("host_interface.commands_max", 64),
-        &["host_interface.commands_max: ahci", "left out where the protocol is not nvme"],
+        &["host_interface.commands_max: ahci", "left out unless the protocol is nvme"],
     );
     assert_refused(
         &Profile::sm951_nvme().with("host_interface.commands_max", 7),

@@ -308,6 +308,6 @@ fn a_profile_with_impossible_stripes_is_refused() {
     let refused = |profile: Profile| profile.checked().expect_err("refused").to_string();
     assert!(refused(striped(DIES + 1, 10.0)).contains("nand.parity.dies"));
     let cached = striped(4, 10.0).slc_cache([8.0, 0.0, 0.0], "direct", 0.0);
-    assert!(refused(cached).contains("beside an SLC cache"));
+    assert!(refused(cached).contains("with an SLC cache"));
     assert!(refused(striped(4, 10.0).placed(2, "initial")).contains("nand.parity.dies"));
 }

@@ -182,7 +182,7 @@ fn groups_that_cannot_be_are_refused() {
         assert!(text.starts_with(field) && text.contains(part), "{text}");
     };
     let groups = "fdp.reclaim_groups";
-    refused(&[(groups, 3)], 2, groups, "a power of two, at most the drive's dies, 4");
+    refused(&[(groups, 3)], 2, groups, "a power of two, at most 4");
     refused(&[(groups, 8)], 2, groups, "4");
     refused(&[(groups, 0)], 2, groups, "1 to 64");
     refused(&[(groups, 4)], 32, groups, "now 132, are at most 128");

@@ -278,8 +278,8 @@ fn impossible_networks_are_refused_by_name() {
         assert!(error.to_string().starts_with(says), "{error}");
         assert!(error.to_string().contains("\nhint: "), "{error}");
     };
-    refused(network().with("thermal.capacity_j_per_k", 8.0), "thermal: this mixture");
-    refused(Profile::sm951().without("thermal.network"), "thermal: this mixture");
+    refused(network().with("thermal.capacity_j_per_k", 8.0), "thermal: this combination");
+    refused(Profile::sm951().without("thermal.network"), "thermal: this combination");
     refused(network().with("thermal.network.nand_j_per_k", 0.0), "thermal.network.nand_j_per_k: 0");
     let sensor = |node: &str, interval: i64| {
         network().with("thermal.sensor.node", node).with("thermal.sensor.interval_ms", interval)

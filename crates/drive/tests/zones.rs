@@ -627,7 +627,7 @@ fn what_cannot_be_zoned_is_refused() {
         let error = profile.checked().expect_err("refused").to_string();
         assert!(error.starts_with(field) && error.contains(part), "{error}");
     };
-    refused(plain().zoned(3, 4, 4), "zns.zone_superblocks: 3", "multiple of a zone's 1536 sectors");
+    refused(plain().zoned(3, 4, 4), "zns.zone_superblocks: 3", "a zone has 1536 sectors");
     refused(plain().zoned(1, 12, 4), "zns.active: 12", "superblocks");
     let area = |key: &str, n: i64| with_areas().with(&format!("zns.zrwa.{key}"), n);
     refused(area("zones", 5), "zns.zrwa.zones: 5", "at most zns.active, 4");

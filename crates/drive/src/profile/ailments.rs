@@ -129,7 +129,7 @@ fn check_outage(field: &str, raw: &Option<RawOutage>) -> Result<Option<Outage>, 
     let (every, len) = (Nanos((raw.every_s.value * 1e9).round() as u64), raw.for_ms.millis());
     if len >= every {
         let allowed = format!("less than every_s = {}", raw.every_s.value);
-        let hint = "something must get through in between";
+        let hint = "shorten the outage, so that commands are served between outages";
         return Err(SpecError::out(field, raw.for_ms.value, allowed, hint));
     }
     Ok(Some(Outage { every, len }))
@@ -146,7 +146,7 @@ pub(super) fn check_history(
     };
     let Some(cycles) = rated.cycles else {
         let allowed = "left out without health.rated_cycles";
-        let hint = "give health.rated_cycles, of which it is a share";
+        let hint = "set health.rated_cycles, of which worn_percent is a share";
         return Err(SpecError::out("health.worn_percent", worn.value, allowed, hint));
     };
     let share = worn.value / 100.0;

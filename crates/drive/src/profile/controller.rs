@@ -48,7 +48,7 @@ pub(super) fn check_admission(
     let Some(admission) = &raw.controller.admission else { return Ok(None) };
     if raw.controller.half_duplex.is_some() {
         let hint = "leave out controller.admission or controller.half_duplex";
-        let allowed = "no admission beside a half-duplex path, whose turns hold writes already";
+        let allowed = "left out with controller.half_duplex, whose turns already hold writes";
         let given = admission.interval_us.value;
         return Err(SpecError::out("controller.admission.interval_us", given, allowed, hint));
     }

@@ -316,7 +316,7 @@ impl Spread {
 fn slow_dies(raw: &RawSlowDies, nand: &RawNand) -> Result<SlowDies, SpecError> {
     let (dies, all) = (raw.dies.value, nand.channels.value * nand.dies_per_channel.value);
     if dies > all {
-        let hint = "a drive of slow flash has another nand.read_us";
+        let hint = "if all dies are slow, raise nand.read_us instead";
         return Err(SpecError::out("nand.slow_dies.dies", dies, format!("at most {all}"), hint));
     }
     Ok(SlowDies { dies: dies as u32, time_256: (raw.time_percent.value * 2.56).round() as u64 })
@@ -340,8 +340,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     }
     let unit_kib = raw.controller.mapping_unit_kib.as_ref().map_or(4, |unit| unit.value);
     if unit_kib < 4 || unit_kib > page_kib * planes {
-        let hint =
-            "a unit lies on one die, in what its planes read together; leave it out for 4 KiB";
+        let hint = "a unit must fit in the pages that the planes of a die read together; leave it out for 4 KiB";
         let allowed = format!("4 KiB to a flash page of every plane: {}", page_kib * planes);
         return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
     }
@@ -400,8 +399,8 @@ fn check_groups(raw: &RawSpec, dies: u64) -> Result<u64, SpecError> {
     let groups = raw.fdp.as_ref().and_then(|fdp| fdp.reclaim_groups.as_ref());
     let groups = groups.map_or(1, |groups| groups.value);
     if !dies.is_multiple_of(groups) {
-        let allowed = format!("a power of two, at most the drive's dies, {dies}");
-        let hint = "a group has as many dies as any other; use 2";
+        let allowed = format!("a power of two, at most {dies}, the drive's number of dies");
+        let hint = "all groups have the same number of dies; use 2";
         return Err(SpecError::out("fdp.reclaim_groups", groups, allowed, hint));
     }
     Ok(groups)
@@ -413,10 +412,13 @@ fn check_parity(raw: &RawSpec, dies: u64) -> Result<Option<u32>, SpecError> {
     let width = parity.dies.value;
     let zoned = raw.zns.is_some() || raw.fdp.is_some();
     let (allowed, hint) = if width > dies {
-        (format!("at most the dies that the drive has: {dies}"), "a stripe has a page on each")
+        (
+            format!("at most {dies}, the drive's number of dies"),
+            "a stripe has a page on each of its dies",
+        )
     } else if zoned || raw.slc_cache.is_some() {
-        let allowed = "left out beside an SLC cache, placement handles or zones".to_owned();
-        (allowed, "the sizes of these are those of whole superblocks")
+        let allowed = "left out with an SLC cache, placement handles or zones".to_owned();
+        (allowed, "their sizes are counted in whole superblocks without parity")
     } else {
         return Ok(Some(width as u32));
     };
@@ -449,8 +451,8 @@ pub(super) fn check_spare(
             reserve + 3
         );
         if handles > 0 {
-            let allowed = format!("so many that the spare flash, {given}, is {allowed}");
-            let hint = "use fewer, initial isolation of handles, or offer less capacity";
+            let allowed = format!("few enough for {given}; needed are {allowed}");
+            let hint = "use fewer, initial isolation of handles, or less capacity";
             return Err(SpecError::out(field, handles, allowed, hint));
         }
         let hint =
@@ -487,7 +489,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         Some(times) if times.value.len() != page_types => {
             let given = format!("{} times", times.value.len());
             let allowed = format!("{page_types} times, one for each of nand.program_us");
-            let hint = "give both the same order of page types, or leave this out";
+            let hint = "list both in the same order of page types, or leave this out";
             return Err(SpecError::out("nand.read_by_type_us", given, allowed, hint));
         }
         Some(times) => {
@@ -543,7 +545,7 @@ pub(super) fn check_buffer(
     if pages < least {
         let least = (least * geometry.flash_page_bytes()).div_ceil(1024);
         let hint = format!("use {least} or more: data waits until all planes of a die are filled");
-        let allowed = format!("at least {least} KiB: what all planes of all dies wait for");
+        let allowed = format!("at least {least} KiB, enough to fill all planes of all dies");
         return Err(SpecError::out("write_buffer.size_kib", kib, allowed, &hint));
     }
     Ok((pages as u32, release))

@@ -156,14 +156,14 @@ pub(super) fn check_host_frontiers(
     let cannot = shared || raw.slc_cache.is_some();
     if by_plugin && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or use a policy without place_write";
-        let allowed = "a policy without place_write beside one frontier for both or an SLC cache, which do not keep data apart";
+        let allowed =
+            "a policy without place_write, because a shared frontier or an SLC cache mixes data";
         let given = raw.gc().plugin.as_ref().map_or("", |plugin| &plugin.value);
         return Err(SpecError::out("gc.plugin", format!("\"{given}\""), allowed, hint));
     }
     if split && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or leave this out";
-        let allowed =
-            "\"one\" beside one frontier for both or an SLC cache, which do not keep data apart";
+        let allowed = "\"one\", because a shared frontier or an SLC cache mixes data";
         return Err(SpecError::out(field, "\"by-lifespan\"", allowed, hint));
     }
     Ok(split || by_plugin)
@@ -191,8 +191,8 @@ fn own_policy(raw: &RawSpec, field: &str, word: &Word) -> Result<Policy, SpecErr
     let Some(value) = gc[key]["value"].as_u64() else {
         let (field, word) = (format!("gc.{key}"), policy.word);
         let hint = format!("set {field}, the parameter of {word}, or choose another policy");
-        let allowed = format!("a whole number where the policy is \"{word}\"");
-        return Err(SpecError::out(&field, "to leave it out", allowed, &hint));
+        let allowed = format!("a whole number with the policy \"{word}\"");
+        return Err(SpecError::out(&field, "missing", allowed, &hint));
     };
     Ok(Policy::Own(policy, value as u32))
 }
@@ -209,12 +209,12 @@ pub(super) fn check_plugin(
     let Some(named) = &raw.gc().plugin else { return Ok(None) };
     let Some(code) = code.filter(|code| code.name() == named.value) else {
         let hint = "load it: --policy FILE, or drivebay.load_policy(\"FILE\")";
-        let allowed = "a policy plug-in that is loaded";
+        let allowed = "a loaded policy plug-in";
         return Err(SpecError::out("gc.plugin", format!("\"{}\"", named.value), allowed, hint));
     };
     if code.decides().die_read && nand.independent_planes {
         let hint = "set nand.read_planes to together, or use a policy without schedule_read";
-        let allowed = "a policy without schedule_read where the planes of a die read by themselves";
+        let allowed = "a policy without schedule_read if the planes of a die read independently";
         return Err(SpecError::out("gc.plugin", format!("\"{}\"", named.value), allowed, hint));
     }
     let drive = DriveView {
@@ -229,8 +229,13 @@ pub(super) fn check_plugin(
     let words = code.state_bytes(&drive).div_ceil(8);
     if words > STATE_WORDS_MAX {
         let given = format!("\"{}\" with {} MiB of state", named.value, words >> 17);
-        let hint = "keep less per page, or test a smaller drive";
-        return Err(SpecError::out("gc.plugin", given, "one with at most 512 MiB", hint));
+        let hint = "keep less state per page, or test a smaller drive";
+        return Err(SpecError::out(
+            "gc.plugin",
+            given,
+            "a policy with at most 512 MiB of state",
+            hint,
+        ));
     }
     Ok(Some(PluginSpec { code, drive, state_words: words as usize }))
 }
@@ -260,7 +265,7 @@ pub(super) fn check_pacing(
     let foreground_victims = match (frontiers(raw)?, &c.foreground_victims) {
         (Frontiers::Separate, Some(victims)) => {
             let allowed = "left out with separate frontiers";
-            let hint = "set gc.frontiers to shared, where copies make room for the host";
+            let hint = "set gc.frontiers to shared, or leave this out";
             return Err(SpecError::out("gc.foreground_victims", victims.value, allowed, hint));
         }
         // With several reclaim groups, each keeps its reserve.
@@ -283,7 +288,7 @@ pub(super) fn check_background(
     let Some(rate) = &raw.gc().background_pages_per_s else { return Ok(None) };
     if pacing.every_pages == 1 || !samples_buffer {
         let allowed = "left out unless gc.runs_behind is \"word-lines\" and controller.admission.pace \"balanced\"";
-        let hint = "leave this out, or set those two";
+        let hint = "leave this out, or set both";
         return Err(SpecError::out("gc.background_pages_per_s", rate.value, allowed, hint));
     }
     Ok(Some(BackgroundSpec {

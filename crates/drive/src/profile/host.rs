@@ -67,5 +67,5 @@ fn serial(driver: &RawDriver) -> Nanos {
 /// Error for a host that lacks a section that the drive needs.
 pub(super) fn missing(section: &str) -> SpecError {
     let hint = "choose another host: drivebay hosts";
-    SpecError::out(section, "missing", "there for this drive", hint)
+    SpecError::out(section, "missing", "present for this drive", hint)
 }

@@ -66,10 +66,9 @@ pub(super) fn check_interface(
     let high = if protocol == Protocol::Nvme { QUEUES_MAX as u64 } else { 1 };
     i.queues_max.check("host_interface.queues_max", (1..=high).into())?;
     if protocol != Protocol::Nvme && i.commands_max.is_some() {
-        let hint =
-            "leave it out: what an AHCI or SATA drive holds is its host_interface.queue_depth_max";
+        let hint = "leave it out; host_interface.queue_depth_max limits an AHCI or SATA drive";
         let (name, given) = ("host_interface.commands_max", &i.protocol.value);
-        return Err(SpecError::out(name, given, "left out where the protocol is not nvme", hint));
+        return Err(SpecError::out(name, given, "left out unless the protocol is nvme", hint));
     }
     i.commands_max.check("host_interface.commands_max", (8..=1024).into())?;
     let one_way = Nanos(round_trip.0 / 2);

@@ -57,7 +57,7 @@ pub(super) fn check_identify(raw: &RawSpec) -> Result<Option<Identify>, SpecErro
     };
     if raw.power_states.len() > POWER_STATES_MAX {
         let given = raw.power_states.len();
-        let hint = "leave some out";
+        let hint = "leave out some states";
         return Err(SpecError::out("identify.power_states", given, "at most 32", hint));
     }
     let rounded = |number: &Number| number.value.round() as u32;

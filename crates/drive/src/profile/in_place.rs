@@ -60,19 +60,20 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
     if let Some((field, given, wanted)) =
         simple.into_iter().find(|(_, given, wanted)| given != wanted)
     {
-        let hint = "such media has no planes, pages of 4 KiB and one time of writing";
+        let hint =
+            "media that is written in place has one plane, pages of 4 KiB and one program time";
         return Err(SpecError::out(field, given, wanted.to_string(), hint));
     }
     let spread = n.spread_dies.as_ref().map_or(1, |dies| dies.value);
     if !n.channels.value.is_multiple_of(spread) {
-        let allowed = format!("a divisor of the channels, {}", n.channels.value);
-        let hint = "the parts of 4 KiB lie on dies of as many channels";
+        let allowed = format!("a divisor of the number of channels, {}", n.channels.value);
+        let hint = "each 4 KiB is spread across dies of different channels";
         return Err(SpecError::out("nand.spread_dies", spread, allowed, hint));
     }
     // Dies that work together count as one die that is faster on its channel by that factor.
     let dies = dies / spread;
     if dies < 2 {
-        let hint = "give nand.dies_per_channel or nand.channels";
+        let hint = "raise nand.dies_per_channel or nand.channels";
         return Err(SpecError::out("nand", "one die", "two dies or more", hint));
     }
     Ok(Some(InPlaceSpec {
@@ -92,7 +93,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     let media_sectors = dies * n.blocks_per_plane.value * n.pages_per_block.value * 8;
     let sectors = raw.drive.capacity_sectors.value;
     if !sectors.is_multiple_of(8) || sectors > media_sectors.min(u64::from(u32::MAX) * 8) {
-        let allowed = format!("a multiple of 8, at most what the media holds: {media_sectors}");
+        let allowed = format!("a multiple of 8, at most {media_sectors}, the sectors of the media");
         let hint = "add media (nand.blocks_per_plane), or offer less capacity";
         return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }

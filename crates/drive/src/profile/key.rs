@@ -107,8 +107,7 @@ impl<V: Value> Key for Sourced<V> {
         match (self.range, self.value.number()) {
             (Some([low, high]), Some(value)) if !(low <= value && value <= high) => {
                 let allowed = format!("in the profile's own range {low} to {high}");
-                let hint =
-                    "change the value, or the profile's range for it and the source of that range";
+                let hint = "change the value, or its range in the profile and the range's source";
                 Err(SpecError::out(field, value, allowed, hint))
             }
             _ => Ok(()),

@@ -100,11 +100,7 @@ pub(super) fn check_placement(
     let zones = raw.zns.is_some();
     let apart = raw.fdp.as_ref().is_some_and(|fdp| fdp.isolation.value == "persistent");
     let cannot = [
-        (
-            raw.slc_cache.is_some(),
-            "an SLC cache, which does not keep data apart",
-            "leave out [slc_cache]",
-        ),
+        (raw.slc_cache.is_some(), "an SLC cache, which mixes data", "leave out [slc_cache]"),
         (
             others.splits,
             "writes split by lifespan or by a policy",
@@ -112,31 +108,31 @@ pub(super) fn check_placement(
         ),
         (
             (apart || zones) && others.background,
-            "gc.background_pages_per_s, whose rounds have one frontier",
-            "use initial isolation, or leave that out",
+            "gc.background_pages_per_s, whose rounds use one frontier",
+            "use initial isolation, or leave out gc.background_pages_per_s",
         ),
         (zones && raw.fdp.is_some(), "zones", "leave out [fdp] or [zns]"),
-        (zones && raw.map_cache.is_some(), "a map that is cached", "leave out [map_cache]"),
+        (zones && raw.map_cache.is_some(), "a map cache", "leave out [map_cache]"),
         (
             zones && geometry.unit_shift > 0,
-            "a mapping unit above 4 KiB, of which a zone's last block is a part",
+            "a mapping unit above 4 KiB, because a zone may end within a unit",
             "leave out controller.mapping_unit_kib",
         ),
-        (zones && others.protocol != Protocol::Nvme, "AHCI", "zones are of NVMe drives"),
+        (zones && others.protocol != Protocol::Nvme, "AHCI or SATA", "only NVMe drives have zones"),
     ];
-    if let Some((_, beside, hint)) = cannot.into_iter().find(|(cannot, _, _)| *cannot) {
-        let allowed = format!("left out beside {beside}");
+    if let Some((_, other, hint)) = cannot.into_iter().find(|(cannot, _, _)| *cannot) {
+        let allowed = format!("left out with {other}");
         return Err(SpecError::out(field, given, allowed, hint));
     }
     let streams = Streams::placed(given as usize, apart, 1 << geometry.group_shift);
     let groups = "fdp.reclaim_groups";
     if streams.groups > 1 && (others.background || others.plugin) {
-        let allowed = "1 beside gc.background_pages_per_s or gc.plugin, which know of no groups";
-        return Err(SpecError::out(groups, streams.groups, allowed, "leave those out"));
+        let allowed = "1 with gc.background_pages_per_s or gc.plugin, which do not support groups";
+        return Err(SpecError::out(groups, streams.groups, allowed, "leave these out"));
     }
     if streams.count > STREAMS_MAX {
         let allowed = format!(
-            "so few that handles and frontiers of copies of all groups, now {}, are at most {STREAMS_MAX}",
+            "few enough that the handles and copy frontiers of all groups, now {}, are at most {STREAMS_MAX}",
             streams.count
         );
         let hint = "use fewer fdp.handles, or fewer groups";
@@ -152,7 +148,7 @@ fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, S
     let capacity = geometry.user_sectors;
     if capacity < sectors || !capacity.is_multiple_of(sectors) || sectors > u64::from(u32::MAX) {
         let allowed = format!(
-            "such that drive.capacity_sectors, {capacity}, is a multiple of a zone's {sectors} sectors, below 2 TiB"
+            "a size that divides drive.capacity_sectors, {capacity}; a zone has {sectors} sectors, and at most 2 TiB"
         );
         let multiple = (capacity / sectors).max(1) * sectors;
         let hint = format!("use drive.capacity_sectors = {multiple}, or zones of another capacity");
@@ -163,7 +159,12 @@ fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, S
     let open = zns.open.as_ref().map_or(active, |open| open.value);
     if open > active {
         let allowed = format!("at most zns.active, {active}");
-        return Err(SpecError::out("zns.open", open, allowed, "an open zone is active"));
+        return Err(SpecError::out(
+            "zns.open",
+            open,
+            allowed,
+            "raise zns.active, as every open zone is active",
+        ));
     }
     let sectors_per_gib = (1u64 << 30) / SECTOR_BYTES;
     Ok(Some(ZoneSpec {
@@ -201,7 +202,10 @@ fn check_zrwa(
             odd(size) || odd(zone_sectors / 2),
             "granularity_kib",
             step,
-            format!("a multiple of 4, of which {size} and a zone's {} KiB are", zone_sectors / 2),
+            format!(
+                "a multiple of 4 that divides {size} KiB and a zone's {} KiB",
+                zone_sectors / 2
+            ),
         ),
         (
             zones * size > room / 2,
@@ -212,7 +216,7 @@ fn check_zrwa(
     ];
     if let Some((_, key, given, allowed)) = wrong.into_iter().find(|(wrong, ..)| *wrong) {
         let field = format!("zns.zrwa.{key}");
-        let hint = "its data waits in the write buffer, and outlives power cuts there";
+        let hint = "the write buffer holds the areas' data, and must keep it through power cuts";
         return Err(SpecError::out(&field, given, allowed, hint));
     }
     Ok(ZrwaSpec { zones: zones as u32, sectors: size * 2, granularity: step * 2 })

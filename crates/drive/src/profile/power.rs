@@ -92,7 +92,7 @@ fn check_ladder(place: &str, raw: &[RawSleep], awake_uw: u64) -> Result<Vec<Slee
         let power_uw = (milliwatt * 1e3).round() as u64;
         if power_uw > most_uw {
             let allowed = format!("at most {} (the state before)", most_uw as f64 / 1e3);
-            let hint = "a deeper state takes less power; the link's share stands in power.link";
+            let hint = "a deeper state takes no more power; power.link has the link's share";
             return Err(SpecError::out(&name("power_mw"), milliwatt, allowed, hint));
         }
         earliest = after.after(entry).0;
@@ -110,7 +110,7 @@ pub(super) fn check_rated(raw: &RawSpec) -> Result<Rated, SpecError> {
         && critical < warning
     {
         let allowed = format!("at least health.warning_c = {warning}");
-        let hint = "the warning comes first";
+        let hint = "the critical temperature is not below the warning temperature";
         return Err(SpecError::out("health.critical_c", critical, allowed, hint));
     }
     Ok(Rated { cycles: value(&health.rated_cycles), warning_c, critical_c })

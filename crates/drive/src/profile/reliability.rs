@@ -62,7 +62,7 @@ pub(super) fn check_reliability(
 ) -> Result<ReliabilitySpec, SpecError> {
     let codeword_bytes = raw.codeword_bytes.value;
     if codeword_bytes < 512 {
-        let hint = "codes of today work on 1024 to 4096 bytes; use 1024";
+        let hint = "present codes use 1024 to 4096 bytes; use 1024";
         let allowed = "512, 1024, 2048 or 4096";
         return Err(SpecError::out("reliability.codeword_bytes", codeword_bytes, allowed, hint));
     }

@@ -55,7 +55,7 @@ pub(super) fn check_slc_cache(
     if nand.page_types < 2 || rows < nand.page_types {
         let given = format!("{} page types, {rows} pages to a block", nand.page_types);
         let hint = "leave out [slc_cache]; SLC flash is as fast as its cache would be";
-        let allowed = "absent, or on flash of two to four page types with all of them in a block";
+        let allowed = "left out, or on flash with two to four page types, all of them in a block";
         return Err(SpecError::out("slc_cache", given, allowed, hint));
     }
     let superblock_pages = geometry.superblock_pages / rows * (rows / nand.page_types);
@@ -66,7 +66,7 @@ pub(super) fn check_slc_cache(
         let one_mb = (pages * geometry.unit_bytes()).div_ceil(1_000_000);
         if count > most || (count == 0 && mb > 0.0) {
             let allowed = format!("0, or {one_mb} (one superblock) to {}", most * one_mb);
-            let hint = "sizes are those of the data held, at one bit per cell";
+            let hint = "sizes are amounts of data at one bit per cell";
             return Err(SpecError::out(&format!("slc_cache.{key}"), mb, allowed, hint));
         }
         Ok(count)
@@ -101,7 +101,7 @@ fn check_fold_from(raw: &RawSlcCache, when_full: WhenFull) -> Result<bool, SpecE
     let full = is_word(&raw.fold_from, "full");
     if full && when_full == WhenFull::Fold {
         let hint = "leave it out, or set slc_cache.when_full to direct";
-        let allowed = "first-write where writes wait for folding";
+        let allowed = "first-write if writes wait for folding";
         return Err(SpecError::out("slc_cache.fold_from", "full", allowed, hint));
     }
     Ok(full)

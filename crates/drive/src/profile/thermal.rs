@@ -107,7 +107,12 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
         (Some(network), None, None) => ThermalSpec::from_network(network),
         _ => {
             let hint = "give thermal.resistance_k_per_w and thermal.capacity_j_per_k, or [thermal.network]";
-            return Err(SpecError::out("thermal", "this mixture", "one node, or a network", hint));
+            return Err(SpecError::out(
+                "thermal",
+                "this combination",
+                "a single node, or a network",
+                hint,
+            ));
         }
     };
     nodes.ambient_c = thermal.ambient_c.value;
@@ -189,7 +194,7 @@ pub(super) fn check_throttle(
         let name = |key: &str| format!("thermal.throttle[{i}].{key}");
         let (on_c, off_c) = (raw.on_c.value, raw.off_c.value);
         if off_c >= on_c {
-            let hint = "a stage needs hysteresis: leave it some degrees below where it begins";
+            let hint = "a stage needs hysteresis; set off_c some degrees below on_c";
             return Err(SpecError::out(
                 &name("off_c"),
                 off_c,
@@ -208,7 +213,7 @@ pub(super) fn check_throttle(
             None => (1, 0.0),
             Some(full) if full.value <= on_c => {
                 let allowed = format!("above on_c = {on_c}");
-                let hint = "leave it out for a stage that takes hold at once";
+                let hint = "leave it out for a stage that takes effect at once";
                 return Err(SpecError::out(&name("full_c"), full.value, allowed, hint));
             }
             Some(full) => (THROTTLE_STEPS, (full.value - on_c) / f64::from(THROTTLE_STEPS - 1)),
