@@ -219,7 +219,7 @@ def test_columns_of_parquet_and_csv_are_named(
         UserError, match="no column is named lbn; this line has 'ts', 'rw', 'lba', 'n'"
     ):
         traces.info(traces.file_source(Path("plain.parquet"), columns="time=ts,offset=lbn,op=rw"))
-    with pytest.raises(UserError, match="when holds timestamps, which say their unit themselves"):
+    with pytest.raises(UserError, match="when holds timestamps, which have a unit of their own"):
         traces.info(traces.file_source(Path("typed.parquet"), columns="time=when:us"))
     capsys.readouterr()
 
