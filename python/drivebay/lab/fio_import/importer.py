@@ -62,7 +62,7 @@ def import_fio(
         except ValidationError as problem:
             error = mistakes.first(problem)
             field = f"{where} cannot be imported: {mistakes.dotted(error['loc'])}"
-            raise mistakes.user_error(error, field, of="a load", hint=AGAIN) from None
+            raise mistakes.user_error(error, field, document="a load", hint=AGAIN) from None
     suite = Suite(
         name="fio-import",
         title="Imported from fio",

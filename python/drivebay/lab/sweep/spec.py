@@ -265,7 +265,9 @@ def parse(table: dict[str, Any], *, where: str) -> Spec:
         known = [one.alias or name for name, one in Spec.model_fields.items()]
         known += [*Parameter.model_fields, *Design.model_fields, *FleetDrive.model_fields]
         where = f"{where}: {field}" if field else where
-        raise mistakes.user_error(first, where, of="a sweep", hint=EXAMPLE, known=known) from None
+        raise mistakes.user_error(
+            first, where, document="a sweep", hint=EXAMPLE, known=known
+        ) from None
 
 
 def beside(name: str, where: str) -> str:
