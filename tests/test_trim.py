@@ -210,7 +210,7 @@ def test_as_a_suites_test_on_a_file_and_on_a_virtual_drive(tmp_path: Path) -> No
         assert before > 0 and after > 0
     # Without its flash; before, reads in order were read ahead.
     assert after < before, "the virtual drive answers sooner"
-    assert said[1] == "Reads after it give zeros, the same at every read"
+    assert said[1] == "Reads after it return zeros, the same at every read"
     file.unlink()
 
 
@@ -224,7 +224,7 @@ def test_a_suites_test_tells_a_discard_that_lies(
     assert shown.trim is not None and not shown.trim.good
     assert shown.figures["old_share"].value == 50.0
     assert shown.trim.sentences() == [
-        "TRIM works in part: 192 of 384 discarded blocks of 4 KiB give old data",
-        "Reads after it give a mixture, the same at every read",
+        "TRIM works in part: 192 of 384 discarded blocks of 4 KiB return old data",
+        "Reads after it return a mixture, the same at every read",
         "That is not what was claimed: zeros, the same each time (fallocate(2))",
     ]
