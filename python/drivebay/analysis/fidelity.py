@@ -334,7 +334,7 @@ def covered(time: str = "", *, widened: bool = True) -> tuple[int, int]:
     asked = [row for row in rows if time in ("", row.time)]
     for drive in {row.drive for row in asked}:
         errors = _errors([row for row in rows if row.drive != drive]) if widened else {}
-        for row in (one for one in asked if one.drive == drive):
+        for row in (candidate for candidate in asked if candidate.drive == drive):
             error = _error_of(errors, row.kind, row.time)
             whole = math.hypot(row.sd, error.beside if error else 0.0)
             held += abs(row.off) <= Z_90 * whole * (1 + 1e-9)

@@ -40,7 +40,7 @@ def loads(review: Review) -> list[Load]:
             load, step = phase.workload, phase.step
             if phase.bench is not None or load.zones or not step.total_ios:
                 continue
-            title = f"{measured.test.title}{label}" if of_rates else _words(load)
+            title = f"{measured.test.title}{label}" if of_rates else _described(load)
             result.append(
                 {
                     "test": test_id,
@@ -56,7 +56,7 @@ def loads(review: Review) -> list[Load]:
     return result
 
 
-def _words(load: Workload) -> str:
+def _described(load: Workload) -> str:
     """Describes a load whose test is not about its rate."""
     kind = {100: "read", 0: "write"}.get(int(load.read_percent), f"{load.read_percent:g} % reads")
     return f"{units.binary_bytes(load.block_bytes)} {load.pattern} {kind}, QD {load.queue_depth}"
