@@ -1,4 +1,6 @@
-"""Code lines of the product by room: no blank lines, no comments, no docstrings; `--rooms` lists them."""
+"""Counts code lines by room, without blank lines, comments and docstrings; `--rooms` lists
+rooms.
+"""
 
 import ast
 import re
@@ -7,8 +9,9 @@ from pathlib import Path
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
+
 def code_lines(path: Path) -> int:
-    """Lines of a Rust or Python file that hold code."""
+    """Number of lines of a Rust or Python file that hold code."""
     lines = path.read_text().split("\n")
     if path.suffix == ".rs":
         return sum(bool(re.match(r"\s*(?!//)\S", line)) for line in lines)

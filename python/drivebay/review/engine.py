@@ -69,7 +69,7 @@ def run(
     drive : the user's name for the target, stored in the manifest for `resume`.
     jobs : virtual tests to run in parallel, by default from processors and memory.
     modified : changes that a person has made to a real drive, as the tests' `what_if` names them;
-    tests that need others stay pending, and are named.
+        tests that need others stay pending, and are named.
 
     Raises
     ------
