@@ -103,7 +103,7 @@ def main() -> int:
     if sys.argv[1:] == ["--check"]:
         if PLACE.exists() and PLACE.read_text(encoding="utf-8") == page:
             return 0
-        print(f"error: {PLACE.relative_to(TOP)} is not what the program says", file=sys.stderr)
+        print(f"error: {PLACE.relative_to(TOP)} differs from the program", file=sys.stderr)
         print("hint: make man", file=sys.stderr)
         return 1
     PLACE.parent.mkdir(parents=True, exist_ok=True)

@@ -272,7 +272,7 @@ def main() -> None:
     """Runs all parts, or one."""
     parser = argparse.ArgumentParser(description="How fast drivebay serve is here.")
     parser.add_argument("--seconds", type=float, default=4, help="of one measurement")
-    parser.add_argument("--rounds", type=int, default=5, help="of what is compared in turns")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each comparison")
     parser.add_argument("--only", choices=("nbdkit", "tcp", "latency", "steady", "scaled"))
     asked = parser.parse_args()
     if shutil.which("fio") is None or (asked.only == "nbdkit" and shutil.which("nbdkit") is None):
@@ -281,7 +281,7 @@ def main() -> None:
         folder = Path(name)
         if asked.only in (None, "nbdkit"):
             if shutil.which("nbdkit") is None:
-                print("beside nbdkit: skipped, nbdkit is not installed")
+                print("nbdkit: skipped, it is not installed")
             else:
                 beside_nbdkit(folder, asked.seconds, asked.rounds)
         if asked.only in (None, "tcp"):

@@ -323,7 +323,7 @@ def test_a_journal_of_another_fit_is_not_gone_on_with(
 
     with pytest.raises(UserError, match="a profile is never overwritten"):
         fit(twin.out, resume=False)
-    with pytest.raises(UserError, match=r"of another fit: its parameters, .* differ"):
+    with pytest.raises(UserError, match=r"another fit: its parameters, .* differ"):
         fit(twin.out, resume=True)
     out = tmp_path / "a.toml"
     Journal.beside(out).write_text("{}\n")

@@ -83,18 +83,18 @@ def overview(
     """Page of all drives: a table for each class."""
     introduction = f"""
 The virtual drives by class, each with its own hardware. Each drive has a page with its facts and
-their sources, its score, and what it is good for. Of a *stand-in* too little is known of the real
-drive; its page says what is missing, and every page that shows the drive calls it one.
+their sources, its score, and the kinds of figures that it is good for. A *stand-in* is a drive of
+which too little is known; its page lists what is missing, and every page that shows it says so.
 
-- **Predicted** are published figures that the model was not calibrated on: how many, their median
-  error without their row in the fit, and the share within bounds ([how](../fidelity.md)).
+- **Predicted** are published figures that the model was not calibrated on: their number, their
+  median error without their row in the fit, and the share within bounds ([how](../fidelity.md)).
 - **Good for** lists the kinds of figures of which at least {kinds.LEAST_PREDICTED} rows are
   predicted, and at least {100 * kinds.GOOD_FROM:.0f} % of all rows and of the predicted rows are
   within bounds.
 - **Not good for** lists the kinds of which less than {100 * kinds.BAD_BELOW:.0f} % of all rows, or
   of at least {kinds.LEAST_PREDICTED} predicted rows, are within bounds.
 - A predicted row is **within bounds** if its figure is so without that row in the fit. Other rows
-  count as they come out.
+  count with their plain figure.
 
 This page and those of the drives are generated from `drives/*.toml` and
 `published/computed/`."""

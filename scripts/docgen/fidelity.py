@@ -38,9 +38,9 @@ TRIALS_PAGE = "reference/trials.md"
 COMPUTED = (ROWS_PAGE, SENSITIVITY_PAGE)
 """Pages that show a note when the results they are computed from are stale."""
 ANSWERS = {
-    "mechanism": "both come out",
-    "followed": "one is followed",
-    "explained": "both can be",
+    "mechanism": "both are reproduced",
+    "followed": "one is used",
+    "explained": "both can be true",
     "open": "**open**",
 }
 """Text for the outcome of a contradiction, by its key in remarks.toml."""
@@ -101,7 +101,7 @@ def score(validation: Document, kept: Document) -> str:
     apart = sorted(abs(refit["linear"] - refit["real"]) for refit in refits)
     shift = sorted(abs(refit["real"] - refit["fitted"]) for refit in refits)
     linear = (
-        f" The linear formula beside {len(refits)} real refits: without its row a figure moves by "
+        f" The linear formula and {len(refits)} real refits: without its row a figure moves by "
         f"{_log_percent(shift[len(shift) // 2])} in the median, and the two differ by "
         f"{_log_percent(apart[len(apart) // 2])} in the median, {_log_percent(apart[-1])} at most."
     )

@@ -26,7 +26,7 @@ CODES = (
         "The environment lacks something.",
         "fio, a permission, disk space, memory; see `drivebay doctor`. Or a result is damaged",
     ),
-    ("130", "Interrupted by Ctrl-C or SIGTERM.", "what had finished is kept"),
+    ("130", "Interrupted by Ctrl-C or SIGTERM.", "finished work is kept"),
 )
 KINDS = {"UserError": "2", "EnvironmentProblem": "3", "DrivebayError": "2", "Interrupted": "130"}
 

@@ -10,7 +10,7 @@ MODULES = {
     "drivebay.definitions.profiles": "Profiles of virtual drives.",
     "drivebay.definitions.suites": "Suites and their tests, as data.",
     "drivebay.results": "Result folders.",
-    "drivebay.common.errors": "What a user can cause.",
+    "drivebay.common.errors": "Errors that a user can cause.",
 }
 
 
@@ -18,8 +18,8 @@ def pages() -> dict[str, str]:
     """The page by its path in docs/."""
     names = [name for name in drivebay.__all__ if not name.startswith("_")]
     introduction = """
-Generated from the docstrings. Everything here is typed; units stand last in names (`_s`, `_ns`,
-`_bytes`). What a user can cause is raised as a [`DrivebayError`](errors.md) with its two
+Generated from the docstrings. Everything here is typed; names end with their unit (`_s`, `_ns`,
+`_bytes`). Errors that a user can cause are raised as a [`DrivebayError`](errors.md) with its two
 lines."""
     body = "## drivebay\n\n" + "".join(f"::: drivebay.{name}\n\n" for name in names)
     for module, description in MODULES.items():

@@ -67,8 +67,8 @@ def _decisions() -> str:
             (f"[{path.stem[:4]}]({path.name})", plain(re.sub(r"^(ADR )?\d+[:.]? ", "", title)))
         )
     introduction = """
-What was decided, with what was measured, and how we would notice that it was wrong. A decision is
-not edited; a later one takes its place."""
+Decisions, with measurements and the signs by which we would notice that one was wrong. A decision
+is not edited; a later one replaces it."""
     return page("Decisions", introduction, table(("", "Decision"), rows))
 
 

@@ -22,7 +22,9 @@ WHOLE = 0.98
 """Share of a rest that the load must cover for its power to be computed; a load may end a little
 early.
 """
-UNKNOWN = "a real drive does not tell whether it slept: compare its latency with that without rest"
+UNKNOWN = (
+    "a real drive does not report whether it slept: compare its latency with that without rest"
+)
 
 
 def idle(test: Test, phases: Phases) -> Measured:

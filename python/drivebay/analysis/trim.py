@@ -61,7 +61,7 @@ class Trim:
         else:
             lines.append(f"The device claims nothing about reads after TRIM ({self.claimed_by})")
         if not self.neighbours_intact:
-            lines.append("Blocks beside the discarded ones have lost their data")
+            lines.append("Blocks next to the discarded ones have lost their data")
         return lines
 
 

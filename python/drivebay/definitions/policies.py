@@ -293,7 +293,7 @@ EFFECTS: tuple[tuple[str, Callable[[int, int], bool], str, str], ...] = (
     ("writes", lambda writes, second: 0 < second < writes,
      "it was never asked for a frontier", "it put all writes at one frontier"),
     ("paces", _some,
-     "it was never asked for the pace, as garbage collection did not run behind a write",
+     "it was never asked for the pace, as garbage collection did not run after a write",
      "it left the pace of garbage collection as it was"),
     ("levelings", _some,
      "it was never asked what wear levelling should move, as nothing was collected",

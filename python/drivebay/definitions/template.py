@@ -58,12 +58,12 @@ QUESTIONS = (
         ("controller.write_command_us", "controller.write_page_us"),
     ),
     (
-        "The whole drive written in one go: where the rate falls, and to what",
+        "The whole drive written in one pass: when the rate falls, and the rates after it",
         ("slc_cache.dynamic_mb", "slc_cache.program_us", "slc_cache.when_full",
          "slc_cache.fold_ratio"),
     ),
     (
-        "Size of the cache by fill: what a full drive has left, and where it begins to shrink",
+        "Size of the cache by fill level: its size on a full drive, and when it begins to shrink",
         ("slc_cache.static_mb", "slc_cache.keep_mb"),
     ),
     (
@@ -93,7 +93,7 @@ QUESTIONS = (
     ),
     (
         "Data sheet: power states, with latencies and power; the first read after lengths of idle "
-        "time tells when each is entered",
+        "time shows when each is entered",
         ("power.device", "power.link", "power.link_awake_mw"),
     ),
     ("How long it writes before it throttles, and its rate then", ("thermal.throttle",)),
@@ -113,7 +113,7 @@ def template(name: str, base: Profile) -> str:
     lines = [
         f"# {name}: what differs from {base.name} ({base.title}).",
         "#",
-        "# Uncomment a line when a published figure answers its question, and say where from:",
+        "# Uncomment a line when a published figure answers its question, and name its source:",
         '# source = "publication, date" or "guess: set to ...". The rest is the base\'s.',
         "",
         f'base = "{base.name}"',

@@ -91,7 +91,7 @@ def _random_cases(
     """Runs reads and then writes of 4 KiB on a drive that is filled and written once at random."""
     drive.reset(profile.core, SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
-    say(f"{name}, {capacity / 1e9:.0f} GB of it: filled, and as much written at random")
+    say(f"{name}, {capacity / 1e9:.0f} GB: filled, then as much written at random")
     drive.run(_load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity), SEED)
     drive.run(_load("random", 0, BLOCK_4K, capacity, bytes_=capacity), SEED)
     cases = []

@@ -194,7 +194,7 @@ def _answer(base: duckdb.DuckDBPyConnection, sql: str) -> Answer:
         text = f"SELECT {', '.join(chosen)} FROM ({inner}\n) t({', '.join(names)})"
     rows = base.execute(text).fetchmany(ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
-        raise UserError(f"the query gives over {ROWS_MAX:,} rows", "add to it: LIMIT 1000")
+        raise UserError(f"the query returns over {ROWS_MAX:,} rows", "add to it: LIMIT 1000")
     return Answer(columns, tuple(rows))
 
 

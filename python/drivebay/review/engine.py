@@ -177,7 +177,9 @@ def _open_folder(
             cut = folder.interruptions(entry.id) if entry.state != "done" else []
             if cut and block["kind"] != "virtual":
                 how = "the host went down" if cut[-1]["host_rebooted"] else cut[-1]["ended"]
-                warnings += (f"test {entry.id} was cut short ({how}); it begins anew, prepared",)
+                warnings += (
+                    f"test {entry.id} was cut short ({how}); it starts again with its preparation",
+                )
         for warning in warnings:
             sink.warn(warning)
         return folder

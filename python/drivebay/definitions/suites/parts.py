@@ -81,8 +81,8 @@ WORDS = {"random": 0, "zero": 100}
 class Content(Data):
     """Content of writes: "random" data, "zero"s, or `{ compressible_percent = 30 }`, in short 30.
 
-    Of partly compressible data so many percent of every 4 KiB are zeros, the rest is random. What
-    is read is what was written. Virtual drives do not compress: it makes no difference to them.
+    In partly compressible data this share of every 4 KiB is zeros, the rest is random. Reads return
+    the written data. Virtual drives do not compress: it makes no difference to them.
 
     >>> Content.model_validate("zero").compressible_percent
     100

@@ -47,7 +47,7 @@ def import_fio(
     if not files:
         raise UserError("no files were given", "drivebay import fio FILE... --out DIR")
     if not documents.is_utf8(str(out.absolute())):
-        raise UserError(f"{printable(str(out))}: its name is not UTF-8", "give another --out")
+        raise UserError(f"{printable(str(out))}: its name is not UTF-8", "choose another --out")
     made = []
     taken: set[str] = set()
     for path in files:

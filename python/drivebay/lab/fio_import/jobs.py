@@ -238,7 +238,7 @@ def _add_side(job: Job, side: Side, part: Part) -> None:
     ios, runtime_ms = part.count("total_ios", 0), part.count("runtime", 0, most=RUNTIME_MS_MAX)
     if not part.of("total_ios", 0).value and (rate := part.number("iops", 0)):
         # As before 2.1.14.
-        job.warnings.add("fio does not say the count of I/Os: it is the rate times the time")
+        job.warnings.add("fio does not report the number of I/Os: it is the rate times the time")
         ios = round(rate * runtime_ms / 1000)
     if not ios:
         return

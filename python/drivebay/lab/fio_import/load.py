@@ -49,7 +49,7 @@ def workload_of(job: Job) -> Workload:
     if offsets is None:
         unknown.append("offsets")
     if "pattern" in unknown:
-        job.warnings.add("fio does not tell whether offsets were random or sequential")
+        job.warnings.add("fio does not report whether offsets were random or sequential")
     mean = (job.sides["read"].bytes + job.sides["write"].bytes) / job.ios
     every = job.setting("fsync", 0, most=2**32 - 1)
     return Workload(
@@ -90,7 +90,7 @@ def _depth(job: Job) -> tuple[int, bool]:
         job.options_hold = False
     measured = "" if mean is None else f"; on average {mean:.3g} I/Os were outstanding"
     if each is None or not job.options_hold:
-        job.warnings.add(f"fio does not tell the queue depth{measured}")
+        job.warnings.add(f"fio does not report the queue depth{measured}")
     elif total > QUEUE_DEPTH_MAX:
         job.warnings.add(f"a queue depth of {total:,} is beyond {QUEUE_DEPTH_MAX:,}{measured}")
     else:

@@ -87,7 +87,7 @@ def series(job: Job, beside: Path) -> pa.Table | str:
         return "the job ran for less than a second"
     rates, latencies = (_courses(job, kind, beside, window_ms) for kind in ("iops", "lat"))
     if not rates:
-        return "the logs beside it are empty"
+        return "its logs are empty"
     edges = np.arange(math.ceil(job.duration_s) + 1) * 1000 / job.time_scale
     counts = _counts(job, rates, edges)
     if counts is None:
@@ -97,7 +97,7 @@ def series(job: Job, beside: Path) -> pa.Table | str:
         ]
         counts = _counts(job, rates, edges)
     if counts is None:
-        return "the logs beside it are of another run, as they count other I/Os"
+        return "its logs are of another run, as they count other I/Os"
     n = len(edges) - 1
     mean, highest = _latency(job, rates, latencies, edges)
     ios = {

@@ -124,7 +124,7 @@ def fit(
         head = {**fingerprint(wanted, named), "search_seed": seed}
         journal.open(Journal.beside(path), head, resume=resume)
     elif resume:
-        raise UserError("--resume needs --out, beside which the journal lies", "--out PROFILE.toml")
+        raise UserError("--resume needs --out, whose folder has the journal", "--out PROFILE.toml")
     go_on = "give the same command again with --resume" if path else "give the same command again"
     workers = jobs or workers_with_states(start.memory_bytes)
     with contextlib.closing(journal):

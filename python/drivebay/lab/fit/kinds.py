@@ -32,7 +32,7 @@ KINDS = (
     "write latency",
     "steady-state writes",
     "write amplification",
-    "read latency beside writes",
+    "read latency under writes",
     "mixed loads",
     "zones",
     "SLC cache and fills",
@@ -73,7 +73,7 @@ _RULES = (
     ("steady-state writes", "steady random write.*", "write IOPS"),
     ("steady-state writes", "zone-like sequential write", "data rate"),
     ("write amplification", ".*", "write amplification"),
-    ("read latency beside writes", "latency at .*", "read latency.*"),
+    ("read latency under writes", "latency at .*", "read latency.*"),
     ("mixed loads", "(Iometer|fio) mixed .*", ".*"),
     ("mixed loads", "spec-sheet", "4kB random mixed"),
     ("zones", "zone (open|close|reset|finish).*|[0-9]+ (B|KiB) (write|append).*", ".*"),
@@ -183,8 +183,8 @@ def kind_of(row: RowOf) -> str:
     matches = kinds_of(row["test"], row["metric"])
     if len(matches) != 1:
         raise ValueError(
-            f"{row['id']} ({row['test']}, {row['metric']}) is of {len(matches)} kinds: "
-            "RULES of drivebay.lab.fit.kinds give each row one"
+            f"{row['id']} ({row['test']}, {row['metric']}) matches {len(matches)} kinds: "
+            "RULES of drivebay.lab.fit.kinds must give each row one"
         )
     return matches[0]
 

@@ -82,7 +82,7 @@ def _checked_free(serial: str, devices: Sequence[blockdev.Device]) -> str:
             if device.blockers:
                 raise UserError(
                     f"--drive {serial}: {device.path} {'; '.join(device.blockers)}",
-                    "choose another drive; what forbids each is shown by: drivebay drives",
+                    "choose another drive; drivebay drives shows why each is refused",
                 )
             return serial
     raise UserError(f"--drive {serial}: no such drive on this host", "see: drivebay drives")
@@ -96,8 +96,8 @@ def check_announced(fleet: Fleet, announced: Mapping[str, float]) -> None:
             raise EnvironmentProblem(
                 f"no worker announces the drive {drive.id}; announced are "
                 f"{', '.join(ids) or 'none'}",
-                "on its host: drivebay worker ADDRESS; what forbids a drive is shown there by: "
-                "drivebay drives",
+                "on its host: drivebay worker ADDRESS; drivebay drives shows there why a drive is "
+                "refused",
             )
         if announced[resource(drive.id)] > 1:
             raise EnvironmentProblem(

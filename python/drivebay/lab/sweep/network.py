@@ -72,7 +72,7 @@ def admitted(address: str, *, trust_network: bool) -> Scheduler:
     if security.require_encryption:
         raise UserError(
             f"{address} is not encrypted, which Dask's settings require",
-            "give the scheduler's address of TLS: tls://HOST:PORT",
+            "use the scheduler's TLS address: tls://HOST:PORT",
         )
     if trust_network:
         return Scheduler(address, security)

@@ -146,7 +146,7 @@ class FleetDrive(Data):
         if self.file is not None and (self.destroy_data or self.overwrite_signature):
             raise ValueError("'destroy_data' and 'overwrite_signature' have no meaning for a file")
         if self.file is not None and not self.file.startswith("/"):
-            raise ValueError(f"file: '{self.file}' must be a whole path, as on the drive's host")
+            raise ValueError(f"file: '{self.file}' must be an absolute path on the drive's host")
         if self.serial is not None and self.destroy_data != self.serial:
             raise ValueError(
                 "destroy_data must be the serial number once more, as consent to lose all data "

@@ -66,7 +66,7 @@ class Store:
         except (ImportError, ValueError) as problem:
             raise EnvironmentProblem(
                 f"--out {url}: {' '.join(str(problem).split())}",
-                "install what fsspec names, or give a folder: --out my-sweep",
+                "install the package that fsspec names, or choose a folder: --out my-sweep",
             ) from None
         protocol = self._fs.protocol
         self._protocols = {protocol} if isinstance(protocol, str) else set(protocol)
@@ -205,7 +205,7 @@ class Store:
         except OSError as problem:
             raise EnvironmentProblem(
                 f"writing {name} to {self.url} failed: {problem.strerror or problem}",
-                "free some space or make it writable; what has ended is kept: add --resume",
+                "free some space or make it writable; finished runs are kept: add --resume",
             ) from problem
 
     def upload(self, folder: Path, place: str, *, last: str) -> None:

@@ -23,7 +23,7 @@ HEAD = (
     "row", "drive", "figure", "published", "reproduced", "error", "leverage", "left out",
     "90 %", "",
 )  # fmt: skip
-MODERN = "Drives of today, in no part of the score above"
+MODERN = "Drives of today, not part of the score above"
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
