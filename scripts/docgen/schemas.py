@@ -62,7 +62,7 @@ def _suite() -> str:
     introduction = f"""
 A suite is a TOML file with these fields; [Suites](../concepts/suites.md) explains them in use and
 [Add a suite](../guides/add-a-suite.md) begins one. The same as
-[JSON Schema](suite.schema.json), for the expanded form:
+[JSON Schema](suite.schema.json), for the expanded form.
 
 {shorthand}"""
     return page("Suites", introduction, describe(Suite))
