@@ -277,7 +277,7 @@ def test_what_is_no_plugin_of_this_version_is_refused(build: Build, tmp_path: Pa
     command = ["cc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "other.c")]
     subprocess.run(command, check=True)
     refused: dict[Path, tuple[type[DrivebayError], str]] = {
-        text: (EnvironmentProblem, "no shared library for this machine"),
+        text: (EnvironmentProblem, "not a shared library for this machine"),
         tmp_path / "gone.so": (EnvironmentProblem, "cannot be read"),
         library: (UserError, "does not export drivebay_policy"),
         build("NEWER"): (UserError, "version 99 of the interface"),

@@ -41,7 +41,9 @@ class _Load(Data):
             first = mistakes.first(problem)
             hint = f"help(drivebay.{cls.__name__}) lists what there is"
             field = f"{cls.__name__}: {mistakes.dotted(first['loc'])}"
-            raise mistakes.user_error(first, field, of=f"a {cls.__name__}", hint=hint) from None
+            raise mistakes.user_error(
+                first, field, document=f"a {cls.__name__}", hint=hint
+            ) from None
 
 
 class Workload(_Load, loads.Requests):

@@ -1,8 +1,9 @@
-"""fio's JSON from other runs made into a result folder, which report and Bench take like others.
+"""Converts fio's JSON from other runs to a result folder, which report and Bench accept like any
+other.
 
-Each file becomes a test, each of its jobs a phase. The original lies in the step's folder raw/.
-Nothing is made up: without logs there are no seconds, so no spread and no course over time; what is
-known only roughly is told as a warning.
+Each file becomes a test, each of its jobs a phase. The original is stored in the step's folder
+raw/. Nothing is invented: without logs there are no seconds, so no spread and no course over time;
+data that is only roughly known has a warning.
 """
 
 from __future__ import annotations
@@ -29,23 +30,24 @@ from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 from drivebay.targets.fio.figures import Part, Unreadable, number_of
 
 UNKNOWN = {"pattern": "pattern", "queue_depth": "queue depth"}
-"""What a test's title says is not known, by `Workload.unknown`."""
+"""Names of unknown fields in a test's title, by `Workload.unknown`."""
 
 
 def import_fio(
     files: Sequence[Path], out: Path, *, drive: str | None = None, time_scale: float = 1.0
 ) -> Path:
-    """Makes a result folder of fio's JSON files and returns its path. Raises UserError if a file
-    holds no fio JSON, is damaged or cut off, has a figure that is none, or no job that moved data;
-    or `out` is taken; EnvironmentProblem if `out` cannot be written. `files`: outputs of fio with
-    --output-format=json or json+; text around the JSON is skipped, of several documents in one
-    (--status-interval) the last counts. `drive`: what the drive is called; by default what the
-    first job ran on. `time_scale`: seconds of the drive's clock in one of fio's, as it was served.
+    """Makes a result folder from fio's JSON files and returns its path. `files`: outputs of fio
+    with --output-format=json or json+; text around the JSON is skipped, and of several
+    documents in one file (--status-interval) the last counts. `drive`: name of the drive; by
+    default the file that the first job ran on. `time_scale`: seconds of the drive's clock per
+    second of fio's, as the drive was served. Raises UserError if a file has no fio JSON, is
+    damaged or cut off, has an impossible figure, or no job that moved data; or if `out`
+    exists; EnvironmentProblem if `out` cannot be written.
     """
     if not files:
-        raise UserError("no files given", "drivebay import fio FILE... --out DIR")
+        raise UserError("no files were given", "drivebay import fio FILE... --out DIR")
     if not documents.is_utf8(str(out.absolute())):
-        raise UserError(f"{printable(str(out))}: its name is not UTF-8", "give another --out")
+        raise UserError(f"{printable(str(out))}: its name is not UTF-8", "choose another --out")
     made = []
     taken: set[str] = set()
     for path in files:
@@ -53,8 +55,8 @@ def import_fio(
         try:
             jobs = jobs_of(Part(document), time_scale=time_scale)
             if not jobs:
-                raise UserError(f"{where}: no job of it moved any data", AGAIN)
-            made.append((_one(path, document, jobs, taken), document, jobs, path))
+                raise UserError(f"{where}: none of its jobs moved any data", AGAIN)
+            made.append((_converted(path, document, jobs, taken), document, jobs, path))
         except Unreadable as problem:
             raise UserError(
                 f"{where} cannot be imported: {printable(str(problem))}", AGAIN
@@ -62,7 +64,7 @@ def import_fio(
         except ValidationError as problem:
             error = mistakes.first(problem)
             field = f"{where} cannot be imported: {mistakes.dotted(error['loc'])}"
-            raise mistakes.user_error(error, field, of="a load", hint=AGAIN) from None
+            raise mistakes.user_error(error, field, document="a load", hint=AGAIN) from None
     suite = Suite(
         name="fio-import",
         title="Imported from fio",
@@ -90,10 +92,10 @@ def import_fio(
     return out
 
 
-def _one(
+def _converted(
     path: Path, document: dict[str, Any], jobs: list[Job], taken: set[str]
 ) -> tuple[Test, list[PhaseResult]]:
-    """The file as a test, and its phases."""
+    """Converts a file to a test and its phases."""
     labels: set[str] = set()
     phases = [_phase(job, _fresh(_slug(job.name), labels), path) for job in jobs]
     warnings = sorted({warning for job in jobs for warning in job.warnings})
@@ -104,8 +106,8 @@ def _one(
     first.conditions.update({"warnings": warnings})
     name, stem = printable(path.name), printable(path.stem)
     first.artefacts[name] = path.read_bytes()
-    unknown = {one for phase in phases for one in phase.workload.unknown}
-    missing = " and ".join(said for one, said in UNKNOWN.items() if one in unknown)
+    unknown = {field for phase in phases for field in phase.workload.unknown}
+    missing = " and ".join(label for field, label in UNKNOWN.items() if field in unknown)
     test = Test(
         id=_fresh(_slug(stem), taken),
         title=f"{stem[:70]} ({missing} not known)" if missing else stem[:100],
@@ -114,7 +116,7 @@ def _one(
         method="Imported; the options were: "
         + "; ".join(f"{job.name}: {options_in_words(job.options)}" for job in jobs),
         source=f"{name}, written by {printable(Part(document).text('fio version'))}",
-        phases=tuple(Phase(label=one.label, workload=one.workload) for one in phases),
+        phases=tuple(Phase(label=phase.label, workload=phase.workload) for phase in phases),
     )
     return test, phases
 
@@ -141,7 +143,7 @@ def _phase(job: Job, label: str, path: Path) -> PhaseResult:
 
 
 def _target(document: dict[str, Any], jobs: list[Job], drive: str | None) -> dict[str, Any]:
-    """The manifest's block: what was under test, as far as fio says."""
+    """The manifest's `target` block: the drive under test, as far as fio reports it."""
     options = jobs[0].options
     path = options.get("filename") or options.get("directory") or jobs[0].name
     base = number_of(options.get("kb_base", "")) or 1024
@@ -162,7 +164,7 @@ def _target(document: dict[str, Any], jobs: list[Job], drive: str | None) -> dic
 
 
 def _slug(name: str) -> str:
-    """A name as an id.
+    """Converts a name to an id.
 
     >>> _slug("4k_randread QD1")
     '4k-randread-qd1'
@@ -171,10 +173,10 @@ def _slug(name: str) -> str:
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken; taken from now on."""
-    found, number = name, 1
-    while found in taken:
+    """Makes the name unique by a number if it is taken, and marks it as taken."""
+    unique, number = name, 1
+    while unique in taken:
         number += 1
-        found = f"{name}-{number}"
-    taken.add(found)
-    return found
+        unique = f"{name}-{number}"
+    taken.add(unique)
+    return unique
