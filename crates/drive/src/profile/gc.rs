@@ -100,6 +100,11 @@ impl PacingSpec {
         }
     }
 
+    /// Pacing of a drive with zones: what they leave is collected only where the reserve is needed.
+    pub fn in_foreground_only(self) -> PacingSpec {
+        PacingSpec { start_free: 0, ..self }
+    }
+
     /// Copies per page that the host writes, as a multiple of what keeps free space as it is, in
     /// 1/256.
     #[inline]
