@@ -121,8 +121,8 @@ class Folder:
                     checking.step(self.path, entry, test)
                 except Damage as damage:
                     damages.append(damage)
-        for damage in damages:
-            self._set(self._entry(damage.step_id), state="pending", error=None, files={})
+        for each in damages:
+            self._set(self._entry(each.step_id), state="pending", error=None, files={})
         done = {entry.id for entry in self._manifest.steps if entry.state == "done"}
         for left in steps.iterdir():
             if left.name not in done:

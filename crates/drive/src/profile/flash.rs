@@ -551,16 +551,18 @@ pub(super) fn check_buffer(
     Ok((pages as u32, release))
 }
 
-/// Share of a placement handle in a write buffer of `pages` flash pages, but at least what all
-/// planes of all dies wait for. guess: that firmware divides it evenly.
+/// Flash pages of a placement handle's write buffer: its share of what random write areas,
+/// `areas` in bytes, leave, but no less than all planes of all dies wait for. guess: that firmware divides it evenly.
 pub(super) fn share_buffer(
     geometry: &Geometry,
-    pages: u32,
+    whole: u32,
     release: Option<BufferRelease>,
+    areas: u64,
     handles: usize,
 ) -> u32 {
-    let share = u64::from(pages) / handles.max(1) as u64;
-    share.max(least_buffer(geometry, release)).min(u64::from(pages)) as u32
+    let pages = u64::from(whole - areas.div_ceil(geometry.flash_page_bytes()) as u32);
+    let share = pages / handles.max(1) as u64;
+    share.max(least_buffer(geometry, release)).min(pages) as u32
 }
 
 /// Flash pages that a stream's buffer must hold at least.

@@ -101,6 +101,11 @@ impl PacingSpec {
         }
     }
 
+    /// Pacing of a drive with zones: what they leave is collected only where the reserve is needed.
+    pub fn in_foreground_only(self) -> PacingSpec {
+        PacingSpec { start_free: 0, ..self }
+    }
+
     /// Copies per page that the host writes, in 1/256 of the number that keeps free space constant.
     #[inline]
     pub fn gain_256(&self, free: u64) -> u64 {

@@ -209,60 +209,20 @@ impl Spec {
         let in_place = in_place::check_in_place(&given)?;
         let raw = if in_place.is_some() { in_place::filled_in(&given) } else { given.clone() };
         check_sections(&raw)?;
-        let mut geometry = match in_place {
-            Some(_) => in_place::check_geometry(&raw)?,
-            None => flash::check_geometry(&raw)?,
-        };
-        let mut nand = flash::check_nand(&raw)?;
-        let slc_cache = (raw.slc_cache.as_ref())
-            .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
-            .transpose()?;
-        geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
-        nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
-        let (buffer_pages, buffer_release) = flash::check_buffer(&raw, &geometry)?;
-        let pacing = gc::check_pacing(&raw, &geometry, nand.page_types)?;
-        let plugin = gc::check_plugin(&raw, &geometry, &nand, &pacing, plugin)?;
-        let admission = controller::check_admission(&raw, &geometry, buffer_pages)?;
-        let samples_buffer = admission.as_ref().is_some_and(|a| a.sample_pages.is_some());
-        let background = gc::check_background(&raw, &geometry, &pacing, samples_buffer)?;
-        let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
-        let (policy, idle_policy, shared_frontier) =
-            gc::check_policy(&raw, decides.is_some_and(|decides| decides.victim))?;
-        let reserve = raw.gc().reserve_superblocks.value;
-        let by_plugin = decides.is_some_and(|decides| decides.frontier);
-        let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
+        let flash = Flash::check(&raw, in_place.is_some())?;
+        let gc = Collection::check(&raw, &flash, plugin)?;
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
-        let others = placement::OtherFeatures {
-            splits: by_lifespan,
-            background: background.is_some(),
-            plugin: plugin.is_some(),
-            protocol,
-        };
-        let (placed, zones) = placement::check_placement(&raw, &geometry, &others)?;
-        let streams = placed.unwrap_or(Streams::plain(shared_frontier, by_lifespan));
-        if in_place.is_none() {
-            let more = streams.group_count() as u64 - 2 + u64::from(slc_cache.is_some());
-            // A group may hold more than its share: the superblocks that its handles have begun.
-            let more = more + if streams.groups > 1 { streams.handles as u64 + 1 } else { 0 };
-            let field = if zones.is_some() { "zns.active" } else { "fdp.handles" };
-            flash::check_spare(&geometry, reserve + more, (field, streams.handles))?;
-        }
+        let (streams, zones) = check_streams(&raw, &flash, &gc, protocol, in_place.is_some())?;
+        let Flash { geometry, nand, slc_cache, buffer_pages, buffer_release } = flash;
         let areas = zones.and_then(|zones| zones.zrwa).map_or(0, |zrwa| zrwa.bytes());
-        let buffer_pages = buffer_pages - areas.div_ceil(geometry.flash_page_bytes()) as u32;
-        let buffer_pages = flash::share_buffer(
-            &geometry,
-            buffer_pages,
-            buffer_release,
-            streams.handles * streams.groups,
-        );
+        let handles = streams.handles * streams.groups;
+        let buffer_pages =
+            flash::share_buffer(&geometry, buffer_pages, buffer_release, areas, handles);
         let host = host::check_host(&raw, protocol)?;
         let link = link::check_link(&raw, protocol)?;
         let thermal = thermal::check_thermal(&raw.thermal)?;
         let energy = thermal::energy(&raw, &geometry);
         let power = power::check_power(&raw, &energy)?;
-        // Zones leave little to collect: collection runs only when the reserve is needed.
-        let mut pacing = pacing;
-        pacing.start_free = zones.map_or(pacing.start_free, |_| 0);
         let idle = gc::check_idle(&raw, &geometry)?.filter(|_| zones.is_none());
         let journal = |raw| map_journal::map_journal(raw, &geometry);
         let fold_after = slc_cache.map(|slc| slc.fold_after);
@@ -276,10 +236,10 @@ impl Spec {
             protocol,
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
-            admission,
-            pacing,
-            background,
-            plugin,
+            admission: gc.admission,
+            pacing: if zones.is_some() { gc.pacing.in_foreground_only() } else { gc.pacing },
+            background: gc.background,
+            plugin: gc.plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
             levels_wear: raw.wear_leveling.as_ref().is_some_and(|wear| wear.dynamic.value),
@@ -295,7 +255,7 @@ impl Spec {
             link,
             energy,
             thermal,
-            reserve_superblocks: reserve as u32,
+            reserve_superblocks: gc.reserve as u32,
             rebuild_interval: flash::rebuild_interval(&raw, &geometry),
             sanitize_overwrite: is_set(&raw.controller.sanitize_overwrite),
             ignore_flush: is_set(&raw.write_buffer().ignore_flush),
@@ -309,8 +269,8 @@ impl Spec {
             nand,
             buffer_pages,
             buffer_release,
-            policy,
-            idle_policy,
+            policy: gc.policy,
+            idle_policy: gc.idle_policy,
             streams,
             zones,
             in_place,
@@ -340,6 +300,108 @@ impl Spec {
     pub fn capacity_bytes(&self) -> u64 {
         self.geometry.user_sectors * SECTOR_BYTES
     }
+}
+
+/// Flash, its SLC cache, and the whole write buffer.
+struct Flash {
+    geometry: Geometry,
+    nand: NandTiming,
+    slc_cache: Option<SlcCacheSpec>,
+    /// Of all streams together.
+    buffer_pages: u32,
+    buffer_release: Option<BufferRelease>,
+}
+
+impl Flash {
+    fn check(raw: &RawSpec, in_place: bool) -> Result<Flash, SpecError> {
+        let geometry = match in_place {
+            true => in_place::check_geometry(raw)?,
+            false => flash::check_geometry(raw)?,
+        };
+        let nand = flash::check_nand(raw)?;
+        let slc_cache = (raw.slc_cache.as_ref())
+            .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
+            .transpose()?;
+        let geometry =
+            Geometry { slc_superblocks: slc_cache.map_or(0, |slc| slc.fixed), ..geometry };
+        let slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
+        let (buffer_pages, buffer_release) = flash::check_buffer(raw, &geometry)?;
+        let nand = NandTiming { slc, ..nand };
+        Ok(Flash { geometry, nand, slc_cache, buffer_pages, buffer_release })
+    }
+}
+
+/// Garbage collection, and what decides about it.
+struct Collection {
+    pacing: PacingSpec,
+    plugin: Option<PluginSpec>,
+    admission: Option<AdmissionSpec>,
+    background: Option<BackgroundSpec>,
+    policy: Policy,
+    idle_policy: Option<Policy>,
+    /// Host and copies share a frontier.
+    shares: bool,
+    /// The host's writes are split by lifetime.
+    splits: bool,
+    reserve: u64,
+}
+
+impl Collection {
+    fn check(
+        raw: &RawSpec,
+        flash: &Flash,
+        plugin: Option<Arc<dyn PolicyPlugin>>,
+    ) -> Result<Collection, SpecError> {
+        let (geometry, nand) = (&flash.geometry, &flash.nand);
+        let pacing = gc::check_pacing(raw, geometry, nand.page_types)?;
+        let plugin = gc::check_plugin(raw, geometry, nand, &pacing, plugin)?;
+        let admission = controller::check_admission(raw, geometry, flash.buffer_pages)?;
+        let samples_buffer = admission.as_ref().is_some_and(|a| a.sample_pages.is_some());
+        let background = gc::check_background(raw, geometry, &pacing, samples_buffer)?;
+        let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
+        let by_plugin = decides.is_some_and(|decides| decides.victim);
+        let (policy, idle_policy, shares) = gc::check_policy(raw, by_plugin)?;
+        let by_plugin = decides.is_some_and(|decides| decides.frontier);
+        let splits = gc::check_host_frontiers(raw, shares, by_plugin)?;
+        let reserve = raw.gc().reserve_superblocks.value;
+        Ok(Collection {
+            pacing,
+            plugin,
+            admission,
+            background,
+            policy,
+            idle_policy,
+            shares,
+            splits,
+            reserve,
+        })
+    }
+}
+
+/// Write streams and zones, for which there must be enough spare flash.
+fn check_streams(
+    raw: &RawSpec,
+    flash: &Flash,
+    gc: &Collection,
+    protocol: Protocol,
+    in_place: bool,
+) -> Result<(Streams, Option<ZoneSpec>), SpecError> {
+    let others = placement::OtherFeatures {
+        splits: gc.splits,
+        background: gc.background.is_some(),
+        plugin: gc.plugin.is_some(),
+        protocol,
+    };
+    let (placed, zones) = placement::check_placement(raw, &flash.geometry, &others)?;
+    let streams = placed.unwrap_or(Streams::plain(gc.shares, gc.splits));
+    if !in_place {
+        let more = streams.group_count() as u64 - 2 + u64::from(flash.slc_cache.is_some());
+        // A group may hold more than its share by what its handles have begun.
+        let more = more + if streams.groups > 1 { streams.handles as u64 + 1 } else { 0 };
+        let field = if zones.is_some() { "zns.active" } else { "fdp.handles" };
+        flash::check_spare(&flash.geometry, gc.reserve + more, (field, streams.handles))?;
+    }
+    Ok((streams, zones))
 }
 
 /// Checks an optional section of a profile.
