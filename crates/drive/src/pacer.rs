@@ -5,12 +5,13 @@
 //! up to a bound. The drive's pacers:
 //!
 //! - Admission of writes (`host/admission.rs`): a token is 1 ns. Fed by time, and by reads if the
-//!   profile specifies it. A write draws its interval; `together` writes may draw ahead. Keeps none.
-//! - Balance of garbage collection (`firmware/gc/pacing.rs`): a token is 1/65536 reclaimed page. Fed
-//!   by host pages, drawn by an extent at least. Keeps none. Deferred copies: drawn by a round at
-//!   least, keeps all.
-//! - Duty limit of garbage collection: a token is 1 ns of the flash core. Fed by host pages, drawn by
-//!   an extent at least. Keeps none.
+//!   profile specifies it. A write draws its interval; `together` writes may draw ahead. Keeps
+//!   none.
+//! - Balance of garbage collection (`firmware/gc/pacing.rs`): a token is 1/65536 reclaimed page.
+//!   Fed by host pages, drawn by an extent at least. Keeps none. Deferred copies: drawn by a round
+//!   at least, keeps all.
+//! - Duty limit of garbage collection: a token is 1 ns of the flash core. Fed by host pages, drawn
+//!   by an extent at least. Keeps none.
 //! - Runs of garbage collection: a token is a host page. Fed by host pages, drawn by a command or a
 //!   word line at least. Keeps less than that.
 //! - Background copies: a token is 1 ns. Fed by time, drawn by an extent at least. Keeps none.

@@ -551,8 +551,9 @@ pub(super) fn check_buffer(
     Ok((pages as u32, release))
 }
 
-/// Flash pages of a placement handle's write buffer: its share of what random write areas,
-/// `areas` in bytes, leave, but no less than all planes of all dies wait for. guess: that firmware divides it evenly.
+/// Flash pages of a placement handle's write buffer: its share of the buffer without random write
+/// areas (`areas`, in bytes), but at least enough to fill all planes of all dies. guess: that
+/// firmware divides it evenly.
 pub(super) fn share_buffer(
     geometry: &Geometry,
     whole: u32,

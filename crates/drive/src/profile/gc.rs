@@ -101,7 +101,7 @@ impl PacingSpec {
         }
     }
 
-    /// Pacing of a drive with zones: what they leave is collected only where the reserve is needed.
+    /// Returns the pacing of a drive with zones: collection runs only when the reserve is needed.
     pub fn in_foreground_only(self) -> PacingSpec {
         PacingSpec { start_free: 0, ..self }
     }

@@ -307,7 +307,7 @@ struct Flash {
     geometry: Geometry,
     nand: NandTiming,
     slc_cache: Option<SlcCacheSpec>,
-    /// Of all streams together.
+    /// Flash pages in the buffers of all streams together.
     buffer_pages: u32,
     buffer_release: Option<BufferRelease>,
 }
@@ -331,7 +331,7 @@ impl Flash {
     }
 }
 
-/// Garbage collection, and what decides about it.
+/// Garbage collection, and the parts that control it.
 struct Collection {
     pacing: PacingSpec,
     plugin: Option<PluginSpec>,
@@ -339,9 +339,9 @@ struct Collection {
     background: Option<BackgroundSpec>,
     policy: Policy,
     idle_policy: Option<Policy>,
-    /// Host and copies share a frontier.
+    /// True if host and copies share a frontier.
     shares: bool,
-    /// The host's writes are split by lifetime.
+    /// True if the host's writes are split by lifespan or by a plug-in.
     splits: bool,
     reserve: u64,
 }
@@ -378,7 +378,7 @@ impl Collection {
     }
 }
 
-/// Write streams and zones, for which there must be enough spare flash.
+/// Derives write streams and zones, and checks that there is enough spare flash for them.
 fn check_streams(
     raw: &RawSpec,
     flash: &Flash,
@@ -396,7 +396,7 @@ fn check_streams(
     let streams = placed.unwrap_or(Streams::plain(gc.shares, gc.splits));
     if !in_place {
         let more = streams.group_count() as u64 - 2 + u64::from(flash.slc_cache.is_some());
-        // A group may hold more than its share by what its handles have begun.
+        // A group may hold more than its share: the superblocks that its handles have begun.
         let more = more + if streams.groups > 1 { streams.handles as u64 + 1 } else { 0 };
         let field = if zones.is_some() { "zns.active" } else { "fdp.handles" };
         flash::check_spare(&flash.geometry, gc.reserve + more, (field, streams.handles))?;

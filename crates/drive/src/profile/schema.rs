@@ -649,7 +649,7 @@ sections! {
         read_mb_per_s: Option<Number> = 0.1..=1e5,
     }
 
-    /// Errors, read retry and growing bad blocks: `[reliability]`. Optional; default: none of them.
+    /// Errors, read retry and growing bad blocks: `[reliability]`. Default: none of them.
     ///
     /// Raw bit error rate of a page by P/E cycles c, reads r and age a: `fresh_rber + wear_factor
     /// c^wear_exponent + disturb_factor c^disturb_cycle_exponent r^disturb_read_exponent +
@@ -699,7 +699,7 @@ sections! {
         spare_blocks: Whole = 0..=1_000_000,
     }
 
-    /// Cache of a map that is in flash: `[map_cache]`. Optional; default: the whole map is in the
+    /// Cache of a map that is in flash: `[map_cache]`. Default: the whole map is in the
     /// drive's memory.
     RawMapCache {
         /// Memory of the controller for translation pages of 4 KiB (1,024 entries), in KiB.
@@ -710,7 +710,7 @@ sections! {
         host_buffer_us: Number = MICROS,
     }
 
-    /// Read-ahead: `[read_ahead]`. Optional; default: none.
+    /// Read-ahead: `[read_ahead]`. Default: none.
     RawReadAhead {
         /// Maximum amount that is read ahead of a stream, in KiB.
         window_kib: Whole = 8..=16_384,
