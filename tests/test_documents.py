@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from drivebay.definitions import policies
 
 TOP = Path(__file__).resolve().parent.parent
@@ -79,7 +80,9 @@ def test_the_ways_through_the_code_are_as_drawn() -> None:
 
 
 def test_the_page_of_the_model_names_every_victim_policy() -> None:
-    row = re.search(r"^\| victims \|.*$", (TOP / "docs/concepts/model.md").read_text(), re.MULTILINE)
+    row = re.search(
+        r"^\| victims \|.*$", (TOP / "docs/concepts/model.md").read_text(), re.MULTILINE
+    )
     assert row
     assert [word for word in policies.OWN if f"`{word}`" not in row[0]] == []
 
