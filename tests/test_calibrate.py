@@ -346,7 +346,7 @@ def test_a_quick_review_and_a_partial_one_are_labelled(
     found = observed.experiment_for(partial, base)
     assert any("is a quick review" in note for note in found.notes)
     assert any("not run in partial: writes" in note for note in found.notes)
-    assert found.words.endswith("(small, quick)")
+    assert found.description.endswith("(small, quick)")
     with pytest.raises(UserError, match="has not been run") as caught:
         observed.experiment_for(partial, base, only=["writes"])
     assert "drivebay review --resume" in caught.value.hint

@@ -102,7 +102,7 @@ def import_in_memory(path: Path, document: dict[str, Any]) -> bool:
     """Whether the document becomes phases; False if it is refused in one of the foreseen ways."""
     try:
         jobs = jobs_of(Part(document))
-        phases = importer._one(path, document, jobs, set())[1] if jobs else []
+        phases = importer._converted(path, document, jobs, set())[1] if jobs else []
     except (Unreadable, ValidationError):
         return False
     for phase in phases:

@@ -119,8 +119,8 @@ class Folder:
             if entry.state == "done":
                 try:
                     checking.step(self.path, entry, test)
-                except Damage as damage:
-                    damages.append(damage)
+                except Damage as problem:
+                    damages.append(problem)
         for damage in damages:
             self._set(self._entry(damage.step_id), state="pending", error=None, files={})
         done = {entry.id for entry in self._manifest.steps if entry.state == "done"}
