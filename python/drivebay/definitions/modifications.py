@@ -1,4 +1,4 @@
-"""What-if changes as a user types them: "heatsink", "unused=25%", "link=pcie2x4".
+"""Changes of a what-if, as a user types them: "heatsink", "unused=25%", "link=pcie2x4".
 
 Kinds of changes: a variant of the profile; another host, another drive's firmware or an ailment,
 which replace whole sections; one of the short names below, which stand for values of the profile;

@@ -119,10 +119,10 @@ class Folder:
             if entry.state == "done":
                 try:
                     checking.step(self.path, entry, test)
-                except Damage as damage:
-                    damages.append(damage)
-        for each in damages:
-            self._set(self._entry(each.step_id), state="pending", error=None, files={})
+                except Damage as problem:
+                    damages.append(problem)
+        for damage in damages:
+            self._set(self._entry(damage.step_id), state="pending", error=None, files={})
         done = {entry.id for entry in self._manifest.steps if entry.state == "done"}
         for left in steps.iterdir():
             if left.name not in done:
