@@ -83,8 +83,8 @@ impl Job<'_> {
 
 /// Returns the job of a served request.
 fn job_of<'j, 'a>(running: &'j mut [Job<'a>], served: &Completion) -> &'j mut Job<'a> {
-    let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
-    &mut running[of]
+    let index = running.partition_point(|job| job.first_tag <= served.tag) - 1;
+    &mut running[index]
 }
 
 /// Runs jobs at the same time, each with its seed, from the drive's present time on; the results
@@ -151,10 +151,10 @@ fn run_together<const KEEPS: bool>(
     // With one queue and enough places there is nothing to arbitrate and nothing to wait for.
     let taken_at_once = count == 1 && places.are_unlimited();
     let spans = spans_apart(jobs);
-    if let Some(device) = device.one() {
+    if let Some(device) = device.single() {
         device.count_copies_of(&spans);
     }
-    let watched = device.one().filter(|_| KEEPS);
+    let watched = device.single().filter(|_| KEEPS);
     let mut watch = watched.map(|device| Watch::new(device, events));
     let mut look_at = next_look(watch.as_ref());
     let mut run_to_end = || -> Result<(), RunError> {
@@ -168,7 +168,7 @@ fn run_together<const KEEPS: bool>(
             let waits = at.min(taken) < NEVER || running.iter().any(|job| job.outstanding > 0);
             if waits && turn < NEVER && turn <= at.min(taken) {
                 let Some(served) = device.serve()? else { continue };
-                places.give_back(served.done);
+                places.release(served.done);
                 let job = job_of(&mut running, &served);
                 let (requested, done) = job.count(served);
                 if KEEPS && let Some(watch) = &mut watch {
@@ -186,7 +186,7 @@ fn run_together<const KEEPS: bool>(
             } else if at < taken {
                 if KEEPS
                     && at >= look_at
-                    && let Some((watch, device)) = watch.as_mut().zip(device.one())
+                    && let Some((watch, device)) = watch.as_mut().zip(device.single())
                 {
                     watch.read(device, at);
                     look_at = watch.next();
@@ -197,7 +197,7 @@ fn run_together<const KEEPS: bool>(
                 if taken_at_once {
                     device.accept(at, io, slot as u32)?;
                 } else {
-                    let queue = queues.of_slot(job.queue_of(own));
+                    let queue = queues.queue_of_slot(job.queue_of(own));
                     queues.submit(QueuedCommand {
                         posted: device.post(queue, at),
                         io,
@@ -219,10 +219,10 @@ fn run_together<const KEEPS: bool>(
         if job.totals.is_empty() { outcome } else { Outcome { queues: job.totals, ..outcome } }
     };
     let mut outcomes: Vec<_> = running.into_iter().map(finish).collect();
-    let copied = device.one().map(|device| device.count_copies_of(&[])).unwrap_or_default();
+    let copied = device.single().map(|device| device.count_copies_of(&[])).unwrap_or_default();
     outcomes.iter_mut().zip(copied).for_each(|(outcome, copied)| outcome.copied_4k = Some(copied));
     let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
-    let watched = watch.zip(device.one());
+    let watched = watch.zip(device.single());
     Ok((outcomes, watched.and_then(|(watch, device)| watch.finish(device, end))))
 }
 

@@ -107,16 +107,16 @@ pub struct Phase {
     /// Share of all I/Os, percent.
     pub io_percent: f64,
     /// Odds of reads.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub reads: f64,
     /// Odds of I/Os from 64 KiB on.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub large: f64,
     /// Odds of sequential I/Os.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub sequential: f64,
     /// Odds of groups of four and more.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub deep: f64,
     /// Size of its own data; half of it is old files, which are only read.
     pub data_gb: f64,
@@ -130,14 +130,14 @@ pub struct Phase {
     #[serde(default)]
     pub in_place: bool,
     /// Length of gaps, relative to the whole trace.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub gaps: f64,
     /// Number of pauses, relative to the whole trace.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub pauses: f64,
 }
 
-fn one() -> f64 {
+fn neutral_odds() -> f64 {
     1.0
 }
 
@@ -159,8 +159,8 @@ impl Profile {
     /// # Errors
     /// If the name is unknown.
     pub fn text(name: &str) -> Result<&'static str, SynthError> {
-        let found = FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
-        found.ok_or_else(|| {
+        let text = FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+        text.ok_or_else(|| {
             let problem = format!("'{name}' is unknown; must be {}", Profile::names().join(", "));
             SynthError::new("trace", problem, "drivebay trace synth light --out light.csv")
         })
