@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use drivebay_replay::{
-    Control, EndReason, Outcome, Plan, PlanError, Record, ReplayError, ReplayOptions, Row,
+    Control, EndReason, Outcome, Plan, PlanError, Record, ReplayError, ReplayOptions,
 };
 use drivebay_trace::Op;
+use drivebay_units::IoCounts;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -208,7 +209,7 @@ class! {
             EndReason::Failures => ("failures", ""),
             EndReason::Broken(text) => ("broken", text.as_str()),
         };
-        let column = |field: fn(&Row) -> u64| Column::new(py, record.rows.iter().map(field));
+        let column = |field: fn(&IoCounts) -> u64| Column::new(py, record.rows.iter().map(field));
         let ops = Op::ALL.iter().map(|&op| {
             let of_op = OpLatency::new(py, record, op as usize)?;
             Ok((op.name(), Py::new(py, of_op)?))

@@ -123,17 +123,17 @@ class! {
     /// The drive's counters after the run.
     after: Py<PyCounters> = Py::new(py, PyCounters::new(&outcome.after)?)?,
     /// Reads completed.
-    reads: Column<u64> = by_second(|row| row.reads),
+    reads: Column<u64> = by_second(|row| row.io.reads),
     /// Writes completed.
-    writes: Column<u64> = by_second(|row| row.writes),
+    writes: Column<u64> = by_second(|row| row.io.writes),
     /// Bytes read.
-    read_bytes: Column<u64> = by_second(|row| row.read_bytes),
+    read_bytes: Column<u64> = by_second(|row| row.io.read_bytes),
     /// Bytes written.
-    write_bytes: Column<u64> = by_second(|row| row.write_bytes),
+    write_bytes: Column<u64> = by_second(|row| row.io.write_bytes),
     /// Sum of the latencies of all I/Os.
-    latency_ns_sum: Column<u64> = by_second(|row| row.latency_ns_sum),
+    latency_ns_sum: Column<u64> = by_second(|row| row.io.latency_ns_sum),
     /// Longest latency.
-    latency_ns_max: Column<u64> = by_second(|row| row.latency_ns_max),
+    latency_ns_max: Column<u64> = by_second(|row| row.io.latency_ns_max),
     /// Sum of the time spent in each stage, by its name.
     stage_ns: Columns = Columns::new(py, stages)?,
     /// Temperature at the end of each whole second, degrees Celsius.

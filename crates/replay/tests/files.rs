@@ -146,7 +146,7 @@ fn every_request_comes_back_from_a_busy_queue() {
     let outcome = play(requests, target(file.path(), SIZE, true), &options);
     let record = &outcome.record;
     assert_eq!((record.completed, record.failed(), outcome.unanswered), (20_000, 0, 0));
-    assert_eq!(record.rows.iter().map(|r| r.read_bytes + r.write_bytes).sum::<u64>(), bytes);
+    assert_eq!(record.rows.iter().map(|row| row.bytes()).sum::<u64>(), bytes);
     assert!(record.outstanding_max <= 64 && record.outstanding_max > 8);
     assert_eq!(file.as_file().metadata().expect("ours").len(), SIZE);
 }

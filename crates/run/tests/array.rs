@@ -255,7 +255,7 @@ fn jobs_share_an_array_and_results_repeat() {
         assert!(ios(a) > 100);
         assert_eq!(a.recorder.rows, b.recorder.rows);
         for row in &a.recorder.rows {
-            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.io.latency_ns_sum, "stages add up");
         }
     }
 }

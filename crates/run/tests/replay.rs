@@ -62,11 +62,11 @@ fn go(requests: &[Request], plan: &ReplayOptions) -> ReplayOutcome {
 }
 
 fn ios(done: &ReplayOutcome) -> u64 {
-    done.outcome.recorder.rows.iter().map(|row| row.reads + row.writes).sum()
+    done.outcome.recorder.rows.iter().map(|row| row.io.ios()).sum()
 }
 
 fn latency_ns(done: &ReplayOutcome) -> u64 {
-    done.outcome.recorder.rows.iter().map(|row| row.latency_ns_sum).sum()
+    done.outcome.recorder.rows.iter().map(|row| row.io.latency_ns_sum).sum()
 }
 
 fn light(seed: u64) -> Synth {
@@ -126,7 +126,7 @@ fn a_slower_drive_queues_in_the_host_and_the_wait_counts() {
     let done = go(&at_once, &plan(Pace::AS_RECORDED));
     assert_eq!(done.depths.max, 1000);
     let length = done.outcome.end.since(done.outcome.start).0;
-    let longest = done.outcome.recorder.rows.iter().map(|row| row.latency_ns_max).max();
+    let longest = done.outcome.recorder.rows.iter().map(|row| row.io.latency_ns_max).max();
     assert_eq!(longest, Some(length), "latency counts from release, not from the free slot");
     assert_eq!(done.depths.busy.0, length);
 }

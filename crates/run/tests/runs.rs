@@ -47,7 +47,7 @@ fn go(device: &mut Device, workload: &Workload, seed: u64) -> Outcome {
 }
 
 fn totals(outcome: &Outcome) -> (u64, u64) {
-    outcome.recorder.rows.iter().fold((0, 0), |(r, w), row| (r + row.reads, w + row.writes))
+    outcome.recorder.rows.iter().fold((0, 0), |(r, w), row| (r + row.io.reads, w + row.io.writes))
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn rows_histograms_and_stages_count_the_same() {
     let rows = &outcome.recorder.rows;
     assert_eq!(rows.len(), 3, "two and a half seconds are three rows");
     for row in rows {
-        assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+        assert_eq!(row.stage_ns.iter().sum::<u64>(), row.io.latency_ns_sum, "stages add up");
     }
     assert_eq!(outcome.recorder.sensors.len(), 2, "one reading per whole second");
 }
@@ -133,7 +133,11 @@ fn a_queue_deeper_than_the_interface_waits_in_the_host() {
         let outcome = go(&mut drive, &workload(Pattern::Random, 100.0, depth, 1.0), 1);
         let (reads, _) = totals(&outcome);
         let row = outcome.recorder.rows[0];
-        (reads as f64, row.latency_ns_sum as f64 / reads as f64, row.stage_ns[Stage::Host as usize])
+        (
+            reads as f64,
+            row.io.latency_ns_sum as f64 / reads as f64,
+            row.stage_ns[Stage::Host as usize],
+        )
     };
     let (reads_32, latency_32, host_32) = at(32);
     let (reads_64, latency_64, host_64) = at(64);
@@ -185,9 +189,9 @@ fn queues_share_the_controller_evenly() {
         .fold((u64::MAX, 0), |(low, high), q| (low.min(q.ios), high.max(q.ios)));
     assert!(high - low <= 1, "{:?}", outcome.queues);
     let row = outcome.recorder.rows[0];
-    assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+    assert_eq!(row.stage_ns.iter().sum::<u64>(), row.io.latency_ns_sum, "stages add up");
     // Little's law: 128 outstanding.
-    let mean = row.latency_ns_sum as f64 / row.reads as f64;
+    let mean = row.io.latency_ns_sum as f64 / row.io.reads as f64;
     assert!((mean * total as f64 / 1e9 / 128.0 - 1.0).abs() < 0.001, "{mean}");
 }
 
@@ -212,7 +216,7 @@ fn a_program_takes_its_time_between_two_requests() {
         let load = Workload { block_bytes: bytes, ..through(queues, 1) };
         let measure = |changes: &[_]| {
             let row = go(&mut nvme(changes), &load, 1).recorder.rows[0];
-            (row.reads as f64, row.latency_ns_sum as f64 / row.reads as f64)
+            (row.io.reads as f64, row.io.latency_ns_sum as f64 / row.io.reads as f64)
         };
         let ((free_ios, free_ns), (ios, ns)) = (measure(&[]), measure(&busy));
         assert!(
@@ -294,11 +298,11 @@ fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
         let done = run_jobs(&mut drive, &jobs, &Control::default(), 0);
         let (done, _) = done.unwrap_or_else(|e| panic!("{e}"));
         for row in done.iter().flat_map(|job| &job.recorder.rows) {
-            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.io.latency_ns_sum, "stages add up");
         }
         let all: u64 = done.iter().map(|job| totals(job).0).sum();
         let row = done[1].recorder.rows[0];
-        row.latency_ns_sum as f64 / row.reads as f64 * all as f64 / 1e9
+        row.io.latency_ns_sum as f64 / row.io.reads as f64 * all as f64 / 1e9
     };
     let limited = waits_for(holding(64));
     // 64 commands and one turn of the other queue: 65, with an error of 2 % from 5,000 commands.
