@@ -67,11 +67,12 @@ impl<'m> Choices<'m> {
             touched.extend(model.effects_of(unit).iter().map(|effect| (effect.page, unit)));
         }
         touched.sort_unstable();
-        let pages = touched.chunk_by(|one, other| one.0 == other.0).map(|of| {
-            let page = of[0].0;
+        let pages = touched.chunk_by(|a, b| a.0 == b.0).map(|versions| {
+            let page = versions[0].0;
             let summand =
                 |lost| io::Result::Ok(weight(page, model.content(page, cut.event, |_| lost)?));
-            let only = if of.len() == 1 { Some((of[0].1, summand(false)?)) } else { None };
+            let only =
+                if versions.len() == 1 { Some((versions[0].1, summand(false)?)) } else { None };
             Ok(Page { page, without: summand(true)?, only })
         });
         let pages = pages.collect::<io::Result<_>>()?;
@@ -164,12 +165,12 @@ fn chains(model: &Model, touched: &[(u64, u32)]) -> Vec<Chain> {
         effects.len() == 1 && effects[0].is_whole()
     };
     let mut chains = Vec::new();
-    for of in touched.chunk_by(|one, other| one.0 == other.0) {
-        let units = of.iter().map(|&(_, unit)| unit);
+    for versions in touched.chunk_by(|a, b| a.0 == b.0) {
+        let units = versions.iter().map(|&(_, unit)| unit);
         if units.clone().all(is_single) {
             chains.push(units.collect());
         } else {
-            let begins = |unit: &u32| model.effects_of(*unit)[0].page == of[0].0;
+            let begins = |unit: &u32| model.effects_of(*unit)[0].page == versions[0].0;
             chains.extend(units.filter(begins).map(|unit| vec![unit]));
         }
     }

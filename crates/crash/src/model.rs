@@ -204,8 +204,8 @@ impl Model {
                     begun |= Some(text) == after;
                 }
                 Event::Submitted(number) => {
-                    let of = |unit: &&Unit| unit.command == number;
-                    submitted += self.units[submitted..].iter().take_while(of).count();
+                    let belongs = |unit: &&Unit| unit.command == number;
+                    submitted += self.units[submitted..].iter().take_while(belongs).count();
                 }
                 Event::Completed(_) => {}
             }
@@ -240,11 +240,11 @@ impl Model {
     fn layers(&self, page: u64, event: u32, lost: impl Fn(u32) -> bool) -> (Vec<u32>, u32) {
         let mut parts = Vec::new();
         let all = self.pages.get(&page).map_or(&[][..], Vec::as_slice);
-        let of = |&effect: &u32| &self.units[self.effects[effect as usize].unit as usize];
-        let known = all.partition_point(|effect| of(effect).submitted <= event);
+        let unit = |&effect: &u32| &self.units[self.effects[effect as usize].unit as usize];
+        let known = all.partition_point(|effect| unit(effect).submitted <= event);
         for effect in all[..known].iter().rev() {
             let what = &self.effects[*effect as usize];
-            if of(effect).durable > event && lost(what.unit) {
+            if unit(effect).durable > event && lost(what.unit) {
                 continue;
             }
             if what.is_whole() {

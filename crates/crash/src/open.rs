@@ -24,17 +24,17 @@ impl Recording {
         if !is_own && !dm_log_writes::is_log(&magic) {
             return Err(foreign());
         }
-        let mut found = Recording::empty(file.try_clone().map_err(failed)?);
+        let mut recording = Recording::empty(file.try_clone().map_err(failed)?);
         let mut from = BufReader::with_capacity(1 << 18, file);
         let read = match is_own {
-            true => found.read(&mut from),
-            false => dm_log_writes::read_log(&mut found, &mut from),
+            true => recording.read(&mut from),
+            false => dm_log_writes::read_log(&mut recording, &mut from),
         };
         match read {
-            Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => found.is_truncated = true,
+            Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => recording.is_truncated = true,
             Err(why) if why.kind() == io::ErrorKind::InvalidData => return Err(foreign()),
             other => other.map_err(failed)?,
         }
-        Ok(found)
+        Ok(recording)
     }
 }

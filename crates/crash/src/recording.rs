@@ -441,8 +441,9 @@ impl Recording {
     /// (flushes and FUA).
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        let writes = self.commands.iter().filter(|one| one.op != Op::Flush).count();
-        let durable = self.commands.iter().filter(|one| one.op == Op::Flush || one.fua).count();
+        let writes = self.commands.iter().filter(|command| command.op != Op::Flush).count();
+        let durable =
+            self.commands.iter().filter(|command| command.op == Op::Flush || command.fua).count();
         (writes, durable)
     }
 
@@ -455,8 +456,8 @@ impl Recording {
     /// Bytes carried by writes, and bytes of distinct blocks.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
-        let written = self.commands.iter().filter(|one| one.op == Op::Write);
-        let written = written.map(|one| one.sectors * SECTOR_BYTES).sum();
+        let written = self.commands.iter().filter(|command| command.op == Op::Write);
+        let written = written.map(|command| command.sectors * SECTOR_BYTES).sum();
         (written, self.blocks.len() as u64 * PAGE_BYTES as u64)
     }
 }

@@ -26,7 +26,7 @@ pub struct Rules {
 impl Rules {
     /// Returns the rules of a drive.
     #[must_use]
-    pub fn of(spec: &Spec) -> Rules {
+    pub fn from_spec(spec: &Spec) -> Rules {
         let geometry = &spec.geometry;
         let buffer_bytes = u64::from(spec.buffer_pages) * geometry.flash_page_bytes();
         Rules {

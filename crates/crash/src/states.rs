@@ -160,7 +160,7 @@ impl States {
     fn enumerated(&self, most: usize, seed: u64) -> io::Result<(Vec<State>, Coverage)> {
         let cuts = &self.model.cuts;
         let mut coverage = Coverage { cuts: cuts.len(), ..Coverage::default() };
-        let mut found = Found { states: Vec::new(), known: HashSet::new(), most };
+        let mut distinct = Distinct { states: Vec::new(), known: HashSet::new(), most };
         let rng = Rng::new(seed);
         // If there are more cuts than states, cuts are selected evenly.
         let mut open: Vec<u32> = match cuts.len() > most {
@@ -178,15 +178,15 @@ impl States {
             let mut durable = Durable::new(&self.model)?;
             let mut still_open = Vec::new();
             for (done, &number) in open.iter().enumerate() {
-                let quota = found.left().div_ceil(open.len() - done);
+                let quota = distinct.left().div_ceil(open.len() - done);
                 let cut = cuts[number as usize];
                 durable.move_to(&cut)?;
                 let choices = Choices::new(&self.model, cut)?;
                 let mut rng = rng.fork(&format!("{pass} {number}"));
                 let mut add = |recipe: Recipe| {
                     let hash = choices.hash(&self.lost_by(&choices, &recipe))?;
-                    found.add(number, recipe, durable.hash.wrapping_add(hash), cut.mark);
-                    io::Result::Ok(found.states.len())
+                    distinct.add(number, recipe, durable.hash.wrapping_add(hash), cut.mark);
+                    io::Result::Ok(distinct.states.len())
                 };
                 let all = choices.count().filter(|&count| pass == 0 && count <= quota as u64);
                 if let Some(count) = all {
@@ -210,11 +210,11 @@ impl States {
                 }
             }
             open = still_open;
-            if found.left() == 0 || open.is_empty() {
+            if distinct.left() == 0 || open.is_empty() {
                 break;
             }
         }
-        let mut states = found.states;
+        let mut states = distinct.states;
         states.sort_by_key(|state| state.cut);
         coverage.states = states.len();
         Ok((states, coverage))
@@ -229,7 +229,7 @@ impl States {
             &Recipe::Torn(command, units) => choices.all_but(|unit| match position(unit) {
                 at if at == command => {
                     let all = &choices.commands[command as usize];
-                    all.iter().position(|&one| one == unit) < Some(units as usize)
+                    all.iter().position(|&other| other == unit) < Some(units as usize)
                 }
                 at => at < command,
             }),
@@ -317,13 +317,13 @@ fn preferred(choices: &Choices<'_>, most: usize, rng: &mut Rng) -> Vec<Recipe> {
 }
 
 /// States found so far, each once.
-struct Found {
+struct Distinct {
     states: Vec<State>,
     known: HashSet<(u128, u32)>,
     most: usize,
 }
 
-impl Found {
+impl Distinct {
     fn left(&self) -> usize {
         self.most - self.states.len()
     }
@@ -359,9 +359,9 @@ impl<'m> Durable<'m> {
         let mut hash = 0u128;
         let mut content = HashMap::new();
         for (&page, &block) in &model.recording.base {
-            let found = model.recording.hash(block);
-            hash = hash.wrapping_add(weight(page, found));
-            content.insert(page, found);
+            let content_hash = model.recording.hash(block);
+            hash = hash.wrapping_add(weight(page, content_hash));
+            content.insert(page, content_hash);
         }
         let (versions, log2) = (HashMap::new(), 0.0);
         Ok(Durable {

@@ -88,7 +88,7 @@ impl States {
                 let command = &recording.commands[number as usize];
                 let units = self.model.units.partition_point(|unit| unit.command < number);
                 let units = self.model.units[units..].iter();
-                let is_lost = |&&(_, of): &&(u32, u32)| of == number;
+                let is_lost = |&&(_, command_number): &&(u32, u32)| command_number == number;
                 let lost_units = lost.iter().filter(is_lost).count();
                 Some(Line {
                     number: Some(number),
@@ -120,7 +120,8 @@ impl States {
         if completed == NEVER || completed > event {
             return Why::InFlight;
         }
-        let flushes = commands.iter().filter(|one| one.op == Op::Flush && one.submitted <= event);
+        let flushes =
+            commands.iter().filter(|flush| flush.op == Op::Flush && flush.submitted <= event);
         let (after, before): (Vec<_>, Vec<_>) =
             flushes.partition(|flush| flush.submitted > completed);
         if after.iter().any(|flush| flush.completed <= event) {

@@ -73,12 +73,12 @@ fn naive(steps: &[Step], rules: &Rules) -> Seen {
         }
         let volatile: Vec<usize> = (0..parts.len()).filter(|&n| !parts[n].durable).collect();
         for subset in 0..1u32 << volatile.len() {
-            let there = |n: usize| {
-                let place = volatile.iter().position(|&one| one == n);
+            let is_present = |n: usize| {
+                let place = volatile.iter().position(|&index| index == n);
                 place.is_none_or(|place| subset >> place & 1 == 1)
             };
             let mut bytes = vec![0; 4096 * PAGES as usize];
-            for part in (0..parts.len()).filter(|&n| there(n)).map(|n| &parts[n]) {
+            for part in (0..parts.len()).filter(|&n| is_present(n)).map(|n| &parts[n]) {
                 let range = part.sectors.start as usize * 512..part.sectors.end as usize * 512;
                 bytes[range].fill(part.fill);
             }
@@ -116,26 +116,26 @@ proptest! {
         let rules = Rules { protected, ignores_flush, ..rules() };
         let path = record(&folder, PAGES * 8, &steps);
         let states = states(&path, rules);
-        let (found, coverage) = states.enumerate(1 << 20, 1).expect("readable");
-        let shown = bytes_of(&folder, &states, &found);
+        let (enumerated, coverage) = states.enumerate(1 << 20, 1).expect("readable");
+        let shown = bytes_of(&folder, &states, &enumerated);
         let distinct: Seen = shown.iter().cloned().collect();
         prop_assert_eq!(distinct.len(), shown.len(), "equal states are merged");
         prop_assert_eq!(coverage.cuts_exhausted, coverage.cuts);
         let mut wanted = naive(&steps, &rules);
         // Without a mark or command there is no event, and so no cut.
-        wanted.retain(|_| !found.is_empty());
+        wanted.retain(|_| !enumerated.is_empty());
         prop_assert_eq!(distinct, wanted);
     }
 }
 
 #[test]
-fn what_the_buffer_cannot_hold_is_there() {
+fn data_beyond_the_buffer_is_durable() {
     let folder = tempdir().expect("a folder");
     let steps = [write(0, 1), write(1, 1), write(2, 1), write(3, 1)].concat();
     let path = record(&folder, PAGES * 8, &steps);
     let states = states(&path, Rules { buffer_bytes: 8192, ignores_flush: true, ..rules() });
-    let (found, _) = states.enumerate(100, 1).expect("readable");
-    let shown = bytes_of(&folder, &states, &found);
+    let (enumerated, _) = states.enumerate(100, 1).expect("readable");
+    let shown = bytes_of(&folder, &states, &enumerated);
     let holes = |bytes: &[u8]| (0..4).filter(|page| bytes[page * 4096] == 0).collect::<Vec<_>>();
     let gaps: BTreeSet<Vec<usize>> = shown.iter().map(|(_, bytes)| holes(bytes)).collect();
     assert!(gaps.contains(&vec![2, 3]) && gaps.contains(&vec![0, 1, 2, 3]));
@@ -144,19 +144,19 @@ fn what_the_buffer_cannot_hold_is_there() {
 }
 
 #[test]
-fn a_sample_is_bounded_repeatable_and_holds_what_is_lost_most() {
+fn a_sample_is_bounded_and_repeatable_and_contains_the_full_loss() {
     let folder = tempdir().expect("a folder");
     let writes = (0..PAGES).flat_map(|page| write(page, 1));
     let again = (0..40).flat_map(|n| write(n % PAGES, 2 + n as u8));
     let steps: Vec<Step> = writes.chain(flush()).chain(again).collect();
     let path = record(&folder, PAGES * 8, &steps);
     let states = states(&path, rules());
-    let (one, coverage) = states.enumerate(50, 7).expect("readable");
-    assert_eq!(one, states.enumerate(50, 7).expect("readable").0);
-    assert_ne!(one, states.enumerate(50, 8).expect("readable").0);
-    assert_eq!((one.len(), coverage.states), (50, 50));
+    let (sample, coverage) = states.enumerate(50, 7).expect("readable");
+    assert_eq!(sample, states.enumerate(50, 7).expect("readable").0);
+    assert_ne!(sample, states.enumerate(50, 8).expect("readable").0);
+    assert_eq!((sample.len(), coverage.states), (50, 50));
     // Two cuts: 2^4 choices before the flush, and 11 versions of each of four pages after it.
     assert!((coverage.choices_log2 - (16f64 + 11f64.powi(4)).log2()).abs() < 1e-9);
-    let shown = bytes_of(&folder, &states, &one);
+    let shown = bytes_of(&folder, &states, &sample);
     assert!(shown.iter().any(|(_, bytes)| bytes[..16384].iter().all(|&byte| byte == 1)));
 }

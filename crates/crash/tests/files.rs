@@ -19,7 +19,7 @@ fn equal_data_is_in_the_file_once() {
 }
 
 #[test]
-fn a_recording_that_is_cut_short_counts_as_far_as_it_is_whole() {
+fn a_truncated_recording_is_used_up_to_its_last_record() {
     let folder = tempdir().expect("a folder");
     let steps = [write(0, 1), write(1, 2), flush()].concat();
     let path = record(&folder, 64, &steps);
@@ -34,12 +34,12 @@ fn a_recording_that_is_cut_short_counts_as_far_as_it_is_whole() {
     }
     for length in 0..header {
         fs::write(&path, &whole[..length]).expect("written");
-        Recording::open(&path).map(|found| assert!(found.is_truncated)).unwrap_or_default();
+        Recording::open(&path).map(|recording| assert!(recording.is_truncated)).unwrap_or_default();
     }
 }
 
 #[test]
-fn no_damage_to_a_recording_is_a_panic() {
+fn no_damage_to_a_recording_causes_a_panic() {
     let folder = tempdir().expect("a folder");
     let steps = [write(0, 1).to_vec(), vec![Step::Discard { lba: 0, sectors: 40 }]].concat();
     let path = record(&folder, 64, &steps);
@@ -57,7 +57,7 @@ fn no_damage_to_a_recording_is_a_panic() {
 }
 
 #[test]
-fn a_view_that_somebody_wrote_to_is_made_anew() {
+fn a_modified_view_is_rebuilt() {
     let folder = tempdir().expect("a folder");
     let path = record(&folder, 64, &[write(0, 1), flush(), write(1, 2)].concat());
     let states = states(&path, rules());
@@ -148,16 +148,21 @@ fn log(entries: &[(u64, u64, u64, &[u8])]) -> Vec<u8> {
 fn a_log_of_dm_log_writes_is_a_recording() {
     let folder = tempdir().expect("a folder");
     let path = folder.path().join("log");
-    let (one, two) = ([1; 4096], [2; 512]);
-    let entries: [(u64, u64, u64, &[u8]); 5] =
-        [(0, 8, 0, &one), (0, 0, 1, &[]), (0, 0, 8, b"promised"), (9, 1, 0, &two), (8, 8, 4, &[])];
+    let (first, second) = ([1; 4096], [2; 512]);
+    let entries: [(u64, u64, u64, &[u8]); 5] = [
+        (0, 8, 0, &first),
+        (0, 0, 1, &[]),
+        (0, 0, 8, b"promised"),
+        (9, 1, 0, &second),
+        (8, 8, 4, &[]),
+    ];
     let whole = log(&entries);
     fs::write(&path, &whole).expect("written");
     let states = states(&path, rules());
     assert_eq!(states.recording().counts(), (3, 1));
     assert_eq!(states.recording().marks(), ["promised"]);
-    let (found, _) = states.enumerate(100, 1).expect("readable");
-    let shown = bytes_of(&folder, &states, &found);
+    let (enumerated, _) = states.enumerate(100, 1).expect("readable");
+    let shown = bytes_of(&folder, &states, &enumerated);
     let mut wanted = vec![0; 8192];
     let mut all = Vec::new();
     all.push((None, wanted.clone()));

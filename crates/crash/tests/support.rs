@@ -81,7 +81,7 @@ pub fn states(path: &Path, rules: Rules) -> States {
 pub fn bytes_of(
     folder: &TempDir,
     states: &States,
-    found: &[State],
+    list: &[State],
 ) -> Vec<(Option<String>, Vec<u8>)> {
     let path = folder.path().join("view");
     let mut view = View::create(&path).expect("a new file");
@@ -90,7 +90,7 @@ pub fn bytes_of(
         let mark = states.mark_of(state).map(str::to_owned);
         (mark, std::fs::read(&path).expect("a file"))
     };
-    let shown = found.iter().map(show).collect();
+    let shown = list.iter().map(show).collect();
     std::fs::remove_file(path).expect("it is there");
     shown
 }

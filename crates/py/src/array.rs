@@ -89,7 +89,7 @@ impl VirtualArray {
             }
         }
         let sectors = |bytes: i64| u64::try_from(bytes / 512).ok().filter(|_| bytes >= 0);
-        let good = |of: Option<i64>| of.map(|bytes| sectors(bytes).unwrap_or(WHOLE));
+        let good = |bytes: Option<i64>| bytes.map(|bytes| sectors(bytes).unwrap_or(WHOLE));
         let standing: Vec<_> = good_bytes.into_iter().map(good).collect();
         layout.check(&standing).map_err(user_error)?;
         Ok(VirtualArray { layout, members, standing: Mutex::new(standing) })

@@ -56,7 +56,7 @@ impl PyCrashStates {
         after: Option<String>,
     ) -> PyResult<PyCrashStates> {
         let recording = py.detach(|| Recording::open(&recording)).map_err(crash_error)?;
-        let mut rules = drive.map(|drive| Rules::of(&drive.spec)).or(recording.header.rules);
+        let mut rules = drive.map(|drive| Rules::from_spec(&drive.spec)).or(recording.header.rules);
         if !changes.is_empty() {
             let document = match &rules {
                 Some(known) => pythonize::pythonize(py, known)?.cast_into::<PyDict>()?,
@@ -98,9 +98,9 @@ impl PyCrashStates {
         most: usize,
         seed: u64,
     ) -> PyResult<(Vec<String>, Bound<'py, PyAny>)> {
-        let found = py.detach(|| self.0.enumerate(most, seed)).map_err(crash_error)?;
-        let names = found.0.iter().map(State::to_string).collect();
-        Ok((names, pythonize::pythonize(py, &found.1)?))
+        let enumerated = py.detach(|| self.0.enumerate(most, seed)).map_err(crash_error)?;
+        let names = enumerated.0.iter().map(State::to_string).collect();
+        Ok((names, pythonize::pythonize(py, &enumerated.1)?))
     }
 
     /// Returns the last state, in which nothing is lost; None if there is no command.
@@ -121,8 +121,8 @@ impl PyCrashStates {
     /// Returns the state of the same cut in which these units are lost. Units hidden below present
     /// ones do not count as lost.
     fn with_lost(&self, name: &str, units: Vec<u32>) -> PyResult<String> {
-        let found = self.0.with_lost(&state(name)?, units).map_err(crash_error)?;
-        Ok(found.to_string())
+        let state = self.0.with_lost(&state(name)?, units).map_err(crash_error)?;
+        Ok(state.to_string())
     }
 
     /// Returns the explanation of a state: `Timeline` in crates/crash/src/timeline.rs.

@@ -20,9 +20,9 @@ class! {
         let (events, flash) = (&kept.events.events, &kept.events.flash);
         let blocks = &kept.events.superblocks;
         let since = |at: Nanos| at.0 as i64 - kept.start.0 as i64;
-        let of_event = |of: fn(&Event) -> u32| Column::new(py, events.iter().map(of));
-        let of_block = |of: fn(&SuperblockState) -> u32| Column::new(py, blocks.iter().map(of));
-        let of_reading = |of: fn(&Reading) -> u64| Column::new(py, kept.readings.iter().map(of));
+        let of_event = |field: fn(&Event) -> u32| Column::new(py, events.iter().map(field));
+        let of_block = |field: fn(&SuperblockState) -> u32| Column::new(py, blocks.iter().map(field));
+        let of_reading = |field: fn(&Reading) -> u64| Column::new(py, kept.readings.iter().map(field));
         let row_by_row = |first: usize, count: usize| {
             let rows = 0..kept.intervals;
             let columns: Vec<Vec<u64>> = (first..first + count)
@@ -93,7 +93,7 @@ class! {
     channel_ns: Column<u64> = row_by_row(3 * dies, flash.channels),
     /// Counters since the drive was made, by name; shape (intervals + 1,), like the columns below:
     /// at the start, and at the end of each interval.
-    counted: Columns = Columns::new(py, counted.map(|(name, of)| (name, of_reading(of))))?,
+    counted: Columns = Columns::new(py, counted.map(|(name, field)| (name, of_reading(field))))?,
     /// 4 KiB pages that were free.
     free_pages: Column<u64> = of_reading(|reading| reading.free_pages),
     /// 4 KiB pages of data that the SLC cache could hold at that time.

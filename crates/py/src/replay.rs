@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use drivebay_replay::{
-    Control, EndReason, Outcome, Plan, PlanError, Record, ReplayError, ReplayOptions, Row,
+    Control, EndReason, Outcome, Plan, PlanError, Record, ReplayError, ReplayOptions,
 };
 use drivebay_trace::Op;
+use drivebay_units::IoCounts;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -124,18 +125,18 @@ impl PyReplayControl {
 class! {
     /// Results of a survey of a trace.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    Survey(found: drivebay_replay::Survey) {
+    Survey(survey: drivebay_replay::Survey) {
     }
     /// Requests, including trims and flushes.
-    requests: u64 = found.requests,
+    requests: u64 = survey.requests,
     /// Reads.
-    reads: u64 = found.reads,
+    reads: u64 = survey.reads,
     /// Writes.
-    writes: u64 = found.writes,
+    writes: u64 = survey.writes,
     /// End of the highest address.
-    recorded_bytes: u64 = found.recorded_bytes,
+    recorded_bytes: u64 = survey.recorded_bytes,
     /// Due time of the last request; None if it depends on the drive.
-    length_s: Option<f64> = found.length_ns.map(|ns| ns as f64 / 1e9),
+    length_s: Option<f64> = survey.length_ns.map(|ns| ns as f64 / 1e9),
 }
 
 /// Surveys the whole trace; nothing is issued. Raises `TraceOrderError` if the trace must be sorted
@@ -147,8 +148,8 @@ pub(crate) fn replay_survey(
     options: &PyReplayOptions,
 ) -> PyResult<Survey> {
     let plan = options.plan(source, false);
-    let found = py.detach(|| plan.survey(&mut keep_running)).map_err(plan_error)?;
-    Survey::new(found)
+    let survey = py.detach(|| plan.survey(&mut keep_running)).map_err(plan_error)?;
+    Survey::new(survey)
 }
 
 /// Replays a trace on a file or block device. Ctrl-C ends it; the result covers the time until
@@ -208,7 +209,7 @@ class! {
             EndReason::Failures => ("failures", ""),
             EndReason::Broken(text) => ("broken", text.as_str()),
         };
-        let column = |of: fn(&Row) -> u64| Column::new(py, record.rows.iter().map(of));
+        let column = |field: fn(&IoCounts) -> u64| Column::new(py, record.rows.iter().map(field));
         let ops = Op::ALL.iter().map(|&op| {
             let of_op = OpLatency::new(py, record, op as usize)?;
             Ok((op.name(), Py::new(py, of_op)?))

@@ -67,7 +67,7 @@ class! {
     /// Every n-th I/O of a run; arrays of shape (samples,).
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     Samples(py: Python<'_>, outcome: &Outcome, kept: &[Sample]) {
-        let column = |of: &dyn Fn(&Sample) -> u64| Column::new(py, kept.iter().map(of));
+        let column = |field: &dyn Fn(&Sample) -> u64| Column::new(py, kept.iter().map(field));
     }
     /// Time when the host made the request, from the start of the run.
     at_ns: Column<u64> = column(&|s| s.requested.since(outcome.start).0),
@@ -86,10 +86,10 @@ class! {
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     RunResult(py: Python<'_>, outcome: &Outcome, (keep, kept): (Keep, Kept)) {
         let recorder = &outcome.recorder;
-        let by_second = |of: fn(&Row) -> u64| Column::new(py, recorder.rows.iter().map(of));
-        let floats = |of: fn(&Sensor) -> f64| Column::new(py, recorder.sensors.iter().map(of));
-        let pages = |of: fn(&Sensor) -> u64| Column::new(py, recorder.sensors.iter().map(of));
-        let by_queue = |of: fn(&Totals) -> u64| Column::new(py, outcome.queues.iter().map(of));
+        let by_second = |field: fn(&Row) -> u64| Column::new(py, recorder.rows.iter().map(field));
+        let floats = |field: fn(&Sensor) -> f64| Column::new(py, recorder.sensors.iter().map(field));
+        let pages = |field: fn(&Sensor) -> u64| Column::new(py, recorder.sensors.iter().map(field));
+        let by_queue = |field: fn(&Totals) -> u64| Column::new(py, outcome.queues.iter().map(field));
         let stages = Stage::ALL.into_iter().map(|stage| {
             let ns = recorder.rows.iter().map(|row| row.stage_ns[stage as usize]);
             (stage.name(), Column::new(py, ns))
@@ -123,17 +123,17 @@ class! {
     /// The drive's counters after the run.
     after: Py<PyCounters> = Py::new(py, PyCounters::new(&outcome.after)?)?,
     /// Reads completed.
-    reads: Column<u64> = by_second(|row| row.reads),
+    reads: Column<u64> = by_second(|row| row.io.reads),
     /// Writes completed.
-    writes: Column<u64> = by_second(|row| row.writes),
+    writes: Column<u64> = by_second(|row| row.io.writes),
     /// Bytes read.
-    read_bytes: Column<u64> = by_second(|row| row.read_bytes),
+    read_bytes: Column<u64> = by_second(|row| row.io.read_bytes),
     /// Bytes written.
-    write_bytes: Column<u64> = by_second(|row| row.write_bytes),
+    write_bytes: Column<u64> = by_second(|row| row.io.write_bytes),
     /// Sum of the latencies of all I/Os.
-    latency_ns_sum: Column<u64> = by_second(|row| row.latency_ns_sum),
+    latency_ns_sum: Column<u64> = by_second(|row| row.io.latency_ns_sum),
     /// Longest latency.
-    latency_ns_max: Column<u64> = by_second(|row| row.latency_ns_max),
+    latency_ns_max: Column<u64> = by_second(|row| row.io.latency_ns_max),
     /// Sum of the time spent in each stage, by its name.
     stage_ns: Columns = Columns::new(py, stages)?,
     /// Temperature at the end of each whole second, degrees Celsius.

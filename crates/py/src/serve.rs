@@ -20,12 +20,12 @@ fn serve_error(error: ServeError) -> PyErr {
 fn read(document: &Bound<'_, PyDict>) -> PyResult<Document> {
     let mut given = pythonize::Depythonizer::from_object(document);
     serde_path_to_error::deserialize(&mut given).map_err(|error| {
-        let (place, said) = (error.path().to_string(), error.into_inner().to_string());
-        let ours = said.contains("\nhint: ");
-        user_error(if ours {
-            said
+        let (place, message) = (error.path().to_string(), error.into_inner().to_string());
+        let has_hint = message.contains("\nhint: ");
+        user_error(if has_hint {
+            message
         } else {
-            format!("{place}: {said}\nhint: see docs/concepts/serving.md")
+            format!("{place}: {message}\nhint: see docs/concepts/serving.md")
         })
     })
 }

@@ -86,7 +86,7 @@ impl BufferPool {
     }
 
     /// Releases the pages.
-    pub fn give_back(&mut self, extent: Extent) {
+    pub fn release(&mut self, extent: Extent) {
         let first = extent.first as usize;
         self.taken[first..first + extent.pages as usize].fill(false);
     }
@@ -113,7 +113,7 @@ mod tests {
         let small = area.take(1).expect("the last page");
         assert_eq!((small.first as usize, small.pages), (PAGES - 1, 1));
         assert_eq!(area.take(1), None);
-        area.give_back(big);
+        area.release(big);
         let again = area.take(2 * PAGE_BYTES).expect("room again");
         assert_eq!((again.first, again.pages), (0, 2));
         // The free pages before and after the allocated ones are not adjacent.
@@ -128,7 +128,7 @@ mod tests {
             let extent = area.take(PAGE_BYTES).expect("all are given back");
             let start = extent.first as usize * PAGE_BYTES;
             assert!(seen.insert(area.memory[start..start + 16].to_vec()));
-            area.give_back(extent);
+            area.release(extent);
         }
         let mut counts = [0u32; 256];
         area.memory.iter().for_each(|byte| counts[usize::from(*byte)] += 1);

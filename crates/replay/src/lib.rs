@@ -24,7 +24,7 @@ pub use control::{Control, Progress};
 pub use error::ReplayError;
 pub use options::{DEPTH_MAX, Mode, ReplayOptions};
 pub use plan::{Plan, PlanError, Survey};
-pub use record::{Failure, Record, Row};
+pub use record::{Failure, Record};
 pub use replay_loop::{EndReason, Outcome, play};
 pub use run::replay;
 pub use source::{Item, Next, Skipped, Source};

@@ -60,24 +60,24 @@ impl Plan {
     /// # Errors
     /// Errors of the trace; [`TraceError::Cancelled`].
     pub fn survey(&self, keep_running: KeepRunning<'_>) -> Result<Survey, PlanError> {
-        let mut found = Survey::default();
+        let mut survey = Survey::default();
         let scheduled = self.options.mode == Mode::Recorded;
         let mut pacer = Pacer::new(self.options.pace()).map_err(ReplayError::from)?;
         let mut source = self.source.open()?;
         while let Some(block) = source.next_requests(keep_running)? {
             for request in block {
-                found.requests += 1;
-                found.reads += u64::from(request.op == Op::Read);
-                found.writes += u64::from(request.op == Op::Write);
+                survey.requests += 1;
+                survey.reads += u64::from(request.op == Op::Read);
+                survey.writes += u64::from(request.op == Op::Write);
                 let end = request.offset_bytes + request.bytes;
-                found.recorded_bytes = found.recorded_bytes.max(end);
+                survey.recorded_bytes = survey.recorded_bytes.max(end);
                 if scheduled {
                     pacer.admit(request.at, request.response);
-                    found.length_ns = pacer.release().map(|due| due.0);
+                    survey.length_ns = pacer.release().map(|due| due.0);
                 }
             }
         }
-        Ok(found)
+        Ok(survey)
     }
 
     /// Plays the trace on a file or block device with these sizes; see [`replay`].

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use drivebay_trace::Op;
-use drivebay_units::{Histogram, Nanos};
+use drivebay_units::{Histogram, IoCounts, Nanos};
 
 use crate::uring::Command;
 
@@ -19,23 +19,6 @@ const LONG: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(100)];
 const BUCKETS: [u32; 7] = [1, 2, 3, 5, 10, 20, 32];
 /// Most failed requests that are listed individually.
 pub const LISTED_MAX: usize = 100;
-
-/// Counts of one second of a replay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    /// Reads completed.
-    pub reads: u64,
-    /// Writes completed.
-    pub writes: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub write_bytes: u64,
-    /// Sum of the latencies of reads and writes.
-    pub latency_ns_sum: u64,
-    /// Longest of these latencies.
-    pub latency_ns_max: u64,
-}
 
 /// A request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +36,8 @@ pub struct Failure {
 /// Measurements of a replay. Times are since its start.
 #[derive(Clone, Default)]
 pub struct Record {
-    /// One row per second.
-    pub rows: Vec<Row>,
+    /// Reads and writes per second.
+    pub rows: Vec<IoCounts>,
     /// Latencies by [`Op`].
     pub latency: [Histogram; 4],
     /// Service times, the drive's part of the latencies, by [`Op`].
@@ -168,18 +151,9 @@ impl Record {
         }
         let second = (now.0.saturating_sub(1) / 1_000_000_000) as usize;
         if second >= self.rows.len() {
-            self.rows.resize(second + 1, Row::default());
+            self.rows.resize(second + 1, IoCounts::default());
         }
-        let row = &mut self.rows[second];
-        if op == Op::Read {
-            row.reads += 1;
-            row.read_bytes += bytes;
-        } else {
-            row.writes += 1;
-            row.write_bytes += bytes;
-        }
-        row.latency_ns_sum += latency.0;
-        row.latency_ns_max = row.latency_ns_max.max(latency.0);
+        self.rows[second].count(op == Op::Write, bytes, latency);
     }
 
     /// Records a failed request, or one that was never sent.

@@ -267,7 +267,7 @@ impl IoBackend for Uring {
         let slot = completion.user_data() as u32;
         self.out -= 1;
         if let Some((number, extent)) = self.extents[slot as usize].take() {
-            self.buffers[usize::from(number)].as_mut().expect("was taken from").give_back(extent);
+            self.buffers[usize::from(number)].as_mut().expect("was taken from").release(extent);
         }
         Some((slot, completion.result()))
     }

@@ -124,7 +124,7 @@ fn a_read_beyond_the_end_of_a_shrunken_file_is_a_failure_with_its_place() {
 }
 
 #[test]
-fn what_is_longer_than_the_memory_fails_unsent() {
+fn requests_longer_than_the_memory_fail_unsent() {
     let file = file(SIZE);
     let requests = vec![request(Op::Read, 0, 48 * MIB), request(Op::Read, 0, 32 * MIB)];
     let outcome = play(requests, target(file.path(), SIZE, false), &options());
@@ -146,7 +146,7 @@ fn every_request_comes_back_from_a_busy_queue() {
     let outcome = play(requests, target(file.path(), SIZE, true), &options);
     let record = &outcome.record;
     assert_eq!((record.completed, record.failed(), outcome.unanswered), (20_000, 0, 0));
-    assert_eq!(record.rows.iter().map(|r| r.read_bytes + r.write_bytes).sum::<u64>(), bytes);
+    assert_eq!(record.rows.iter().map(|row| row.bytes()).sum::<u64>(), bytes);
     assert!(record.outstanding_max <= 64 && record.outstanding_max > 8);
     assert_eq!(file.as_file().metadata().expect("ours").len(), SIZE);
 }
@@ -185,7 +185,7 @@ fn a_broken_trace_leaves_what_was_played() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_said() {
+fn a_target_that_cannot_be_opened_is_reported() {
     let missing = Target::open(Path::new("/nowhere/at/all"), SIZE, true, false);
     let text = missing.expect_err("is not there").to_string();
     assert!(text.contains("/nowhere/at/all: cannot be opened") && text.contains("\nhint: "));

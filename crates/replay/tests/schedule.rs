@@ -165,7 +165,7 @@ impl Run {
 const A_LITTLE: u64 = 2_000;
 
 #[test]
-fn every_request_goes_at_its_time_and_not_before() {
+fn every_request_is_issued_at_its_time_and_not_before() {
     let at = [0, 3, 3, 10, 500, 501];
     let (outcome, issued) = Run::default().play(List::reads(&at));
     assert_eq!(outcome.ended, EndReason::Complete);
@@ -197,7 +197,7 @@ fn late_wake_ups_are_counted_and_do_not_add_up() {
 }
 
 #[test]
-fn a_full_queue_makes_requests_late_and_says_so() {
+fn a_full_queue_makes_requests_late_and_is_reported() {
     let options = ReplayOptions { depth: 2, ..ReplayOptions::default() };
     let takes = Nanos::millis(10);
     let (outcome, issued) = Run { takes, options, ..Run::default() }.play(List::reads(&[0; 6]));
@@ -265,7 +265,7 @@ fn nothing_beyond_the_capacity_is_sent() {
 }
 
 #[test]
-fn dependencies_are_kept_and_what_is_passed_over_takes_no_time() {
+fn dependencies_are_kept_and_skipped_requests_take_no_time() {
     // Recorded one after the other with a pause; the drive takes 5 ms each.
     let mut items: Vec<Item> = List::reads(&[0, 100, 200, 300]).0.collect();
     items[1].command = None;
@@ -277,7 +277,7 @@ fn dependencies_are_kept_and_what_is_passed_over_takes_no_time() {
 }
 
 #[test]
-fn a_word_to_stop_leaves_what_was_done() {
+fn a_stop_keeps_the_results_so_far() {
     struct StopsAt<'a>(List, u64, &'a Control);
     impl Source for StopsAt<'_> {
         fn next(&mut self) -> Next {
@@ -297,7 +297,7 @@ fn a_word_to_stop_leaves_what_was_done() {
 }
 
 #[test]
-fn a_trace_that_breaks_off_leaves_what_was_done() {
+fn a_damaged_trace_keeps_the_results_so_far() {
     struct Breaks(List);
     impl Source for Breaks {
         fn next(&mut self) -> Next {

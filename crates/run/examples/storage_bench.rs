@@ -61,9 +61,9 @@ fn main() {
     let rows = &out.recorder.rows;
     let sum =
         |of: fn(&drivebay_run::Row) -> u64| rows.iter().map(|row| of(row) as f64).sum::<f64>();
-    let ios = sum(|r| r.reads + r.writes);
-    let bytes = sum(|r| r.read_bytes + r.write_bytes);
-    let mean_us = sum(|r| r.latency_ns_sum) / ios / 1e3;
+    let ios = sum(|r| r.io.ios());
+    let bytes = sum(|r| r.io.bytes());
+    let mean_us = sum(|r| r.io.latency_ns_sum) / ios / 1e3;
     let busy = done.depths.busy.as_secs_f64();
     println!(
         "{ios} I/Os in {took:.2} s; drive time {:.0} s",

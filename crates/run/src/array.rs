@@ -245,10 +245,10 @@ impl Array {
         rebuild.pieces[piece].0 = Some(lba);
         rebuild.due = rebuild.due.max(at).after(self.piece);
         let member = rebuild.member;
-        let of = DEPTH_MAX + piece;
-        let mut plan = std::mem::take(&mut self.requests[of].plan);
+        let index = DEPTH_MAX + piece;
+        let mut plan = std::mem::take(&mut self.requests[index].plan);
         self.layout.plan_rebuild(member, lba, sectors, &self.standing, &mut plan);
-        self.begin(of, at, None, plan);
+        self.begin(index, at, None, plan);
     }
 
     /// Completes a piece of a rebuild.
@@ -267,18 +267,19 @@ impl Array {
     }
 
     /// Begins a request: splits its plan and queues the commands of the first step.
-    fn begin(&mut self, of: usize, at: Nanos, io: Option<Io>, mut plan: Plan) {
+    fn begin(&mut self, index: usize, at: Nanos, io: Option<Io>, mut plan: Plan) {
         plan.cut(|member| self.members[member].device.spec().host.transfer_max);
-        self.requests[of] = Request { io, submitted: at, latest: at, plan, ..Request::default() };
-        self.ask(of, at);
+        self.requests[index] =
+            Request { io, submitted: at, latest: at, plan, ..Request::default() };
+        self.queue_commands(index, at);
     }
 
     /// Queues the commands of the current step as due at `at`.
-    fn ask(&mut self, of: usize, at: Nanos) {
-        let request = &mut self.requests[of];
+    fn queue_commands(&mut self, index: usize, at: Nanos) {
+        let request = &mut self.requests[index];
         request.left = request.plan.first.len();
         for (which, &(member, _)) in request.plan.first.iter().enumerate() {
-            self.members[member].waiting.push(Reverse((at, self.number, of, which)));
+            self.members[member].waiting.push(Reverse((at, self.number, index, which)));
             self.number += 1;
         }
     }
@@ -299,12 +300,12 @@ impl Array {
     /// Submits the next command to a member, at the time of `next_submission`.
     fn submit(&mut self, number: usize, at: Nanos) -> Result<Option<Completion>, DeviceError> {
         let member = &mut self.members[number];
-        let Reverse((due, _, of, which)) = member.waiting.pop().expect("a command waits");
+        let Reverse((due, _, index, which)) = member.waiting.pop().expect("a command waits");
         let (slot, _) = member.slots.first();
         member.slots.take(slot);
-        member.serves[slot] = (of, due);
+        member.serves[slot] = (index, due);
         member.unserved += 1;
-        let (_, io) = self.requests[of].plan.first[which];
+        let (_, io) = self.requests[index].plan.first[which];
         member.device.accept(at, io, slot as u32, Nanos::ZERO)
     }
 
@@ -312,11 +313,11 @@ impl Array {
     fn count(&mut self, number: usize, served: Completion) -> Option<Completion> {
         let member = &mut self.members[number];
         let slot = served.tag as usize;
-        let (of, due) = member.serves[slot];
+        let (index, due) = member.serves[slot];
         member.slots.set(slot, served.done);
         member.unserved -= 1;
         member.completions.push(Reverse(served.done));
-        let request = &mut self.requests[of];
+        let request = &mut self.requests[index];
         request.media_error |= served.media_error;
         if served.done >= request.latest {
             request.latest = served.done;
@@ -335,15 +336,15 @@ impl Array {
             let Plan { first, then } = &mut request.plan;
             std::mem::swap(first, then);
             then.clear();
-            self.ask(of, done);
+            self.queue_commands(index, done);
             return None;
         }
         let Request { io, submitted, stages, media_error, .. } = *request;
         let Some(io) = io else {
-            self.end_piece(of - DEPTH_MAX, done);
+            self.end_piece(index - DEPTH_MAX, done);
             return None;
         };
-        Some(Completion { tag: of as u32, io, submitted, done, stages, media_error })
+        Some(Completion { tag: index as u32, io, submitted, done, stages, media_error })
     }
 }
 
@@ -381,7 +382,7 @@ impl Storage for Array {
         }
     }
 
-    fn one(&mut self) -> Option<&mut Device> {
+    fn single(&mut self) -> Option<&mut Device> {
         None
     }
 

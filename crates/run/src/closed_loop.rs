@@ -129,7 +129,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     ) -> ClosedLoop<'a, KEEPS> {
         device.take_peak_power_w();
         let start = device.now();
-        let watched = device.one().filter(|_| keep.events > 0);
+        let watched = device.single().filter(|_| keep.events > 0);
         let watch = watched.map(|device| Box::new(Watch::new(device, keep.events)));
         let every = keep.sample_every;
         let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
@@ -159,7 +159,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         let by_amount = self.bytes_left == 0 || self.end.0 == u64::MAX;
         let end = if by_amount { self.latest.min(self.end) } else { self.end };
         let outcome = self.recorder.finish(device, end, end.max(self.host.now));
-        let watched = self.watch.zip(device.one());
+        let watched = self.watch.zip(device.single());
         let inside = watched.and_then(|(watch, device)| watch.finish(device, end));
         (
             Outcome { stable: self.stable, worn_out: self.worn_out, ..outcome },
@@ -350,10 +350,10 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             if turn < NEVER && turn <= requested.min(taken) {
                 let Some(served) = device.serve()? else { continue };
                 let (slot, done) = self.count(served);
-                places.give_back(done);
+                places.release(done);
                 if done <= self.end {
                     let latency = done.since(self.host.requested[slot]);
-                    totals[queues.of_slot(slot)].count(latency);
+                    totals[queues.queue_of_slot(slot)].count(latency);
                 }
             } else if requested < taken {
                 if KEEPS && requested >= self.next_look {
@@ -366,7 +366,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 device.prefetch(io.lba);
                 (self.host.now, self.host.requested[slot]) = (requested, requested);
                 self.request_made(&io);
-                let queue = queues.of_slot(slot);
+                let queue = queues.queue_of_slot(slot);
                 let posted = device.post(queue, requested);
                 queues.submit(QueuedCommand { posted, io, queue, slot });
                 self.host.slots.take(slot);

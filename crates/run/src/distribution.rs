@@ -98,7 +98,7 @@ const PLAIN: [(&str, Offsets); 3] = [
     ("permutation", Offsets::Permutation),
     ("permutation-repeated", Offsets::PermutationRepeated),
 ];
-const ZONES: &str = "ACCESS/SIZE:..., whole percentages of the accesses and of the span that add up to 100 each, at most 64 \
+const ZONES: &str = "ACCESS/SIZE:..., whole percentages contains the accesses and contains the span that add up to 100 each, at most 64 \
                      zones";
 const FORMS: [Form; 5] = [
     ("zipf", "THETA or THETA/RANKS, above 0, up to 5, and 1 to 4096", parse_zipf),
@@ -152,8 +152,8 @@ impl Display for Offsets {
         match self {
             Offsets::Zipf { theta, ranks: 1 } => write!(f, "zipf:{theta}"),
             Offsets::Zipf { theta, ranks } => write!(f, "zipf:{theta}/{ranks}"),
-            Offsets::Zoned(zones) => write!(f, "zoned:{}", zone_words(zones)),
-            Offsets::ZonedScattered(zones) => write!(f, "zoned-scattered:{}", zone_words(zones)),
+            Offsets::Zoned(zones) => write!(f, "zoned:{}", zone_text(zones)),
+            Offsets::ZonedScattered(zones) => write!(f, "zoned-scattered:{}", zone_text(zones)),
             Offsets::OpenZones { open, zones } => write!(f, "open-zones:{open}/{zones}"),
             Offsets::Sprandom(percent) => write!(f, "sprandom:{percent}"),
             plain => {
@@ -164,9 +164,9 @@ impl Display for Offsets {
     }
 }
 
-fn zone_words(zones: &[Zone]) -> String {
-    let one = |zone: &Zone| format!("{}/{}", zone.access_percent, zone.size_percent);
-    zones.iter().map(one).collect::<Vec<_>>().join(":")
+fn zone_text(zones: &[Zone]) -> String {
+    let pair = |zone: &Zone| format!("{}/{}", zone.access_percent, zone.size_percent);
+    zones.iter().map(pair).collect::<Vec<_>>().join(":")
 }
 
 fn parse_zipf(text: &str) -> Option<Offsets> {
@@ -291,10 +291,10 @@ impl Skew {
                 places: places(),
             }),
             Offsets::Zoned(zones) => {
-                Some(Skew::Zoned { zones: bounds(zones, blocks), places: None })
+                Some(Skew::Zoned { zones: zone_bounds(zones, blocks), places: None })
             }
             Offsets::ZonedScattered(zones) => {
-                Some(Skew::Zoned { zones: bounds(zones, blocks), places: Some(places()) })
+                Some(Skew::Zoned { zones: zone_bounds(zones, blocks), places: Some(places()) })
             }
             _ => None,
         }
@@ -305,8 +305,9 @@ impl Skew {
             Skew::Zipf { ranks, per_block, places } => places.at(ranks.draw(rng) / per_block),
             Skew::Zoned { zones, places } => {
                 let chance = rng.below(100);
-                let of = |&&(until, ..): &&(u64, u64, u64)| chance < until;
-                let &(_, first, end) = zones.iter().find(of).expect("the shares are 100 together");
+                let contains = |&&(until, ..): &&(u64, u64, u64)| chance < until;
+                let &(_, first, end) =
+                    zones.iter().find(contains).expect("the shares add up to 100");
                 let block = first + rng.below(end - first);
                 places.as_ref().map_or(block, |places| places.at(block))
             }
@@ -368,22 +369,22 @@ impl OpenZones {
     }
 }
 
-fn bounds(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
+fn zone_bounds(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
     let (mut accesses, mut size) = (0, 0);
-    let mut found = Vec::new();
+    let mut bounds = Vec::new();
     for zone in zones {
         let first = blocks * size / 100;
         accesses += u64::from(zone.access_percent);
         size += u64::from(zone.size_percent);
-        found.push((accesses, first, blocks * size / 100));
+        bounds.push((accesses, first, blocks * size / 100));
     }
-    found
+    bounds
 }
 
 /// True if every zone with accesses has at least one block.
 pub(crate) fn zones_have_blocks(zones: &[Zone], blocks: u64) -> bool {
     let used = zones.iter().map(|zone| zone.access_percent > 0);
-    used.zip(bounds(zones, blocks)).all(|(used, (_, first, end))| !used || first < end)
+    used.zip(zone_bounds(zones, blocks)).all(|(used, (_, first, end))| !used || first < end)
 }
 
 #[cfg(test)]

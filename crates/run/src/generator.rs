@@ -163,15 +163,15 @@ impl Sizes {
             Sizes::UpTo(most) => 1 + rng.below(*most),
             Sizes::Split(split) => {
                 let chance = rng.below(100);
-                let of = |&&(until, _): &&(u64, u64)| chance < until;
-                split.iter().find(of).expect("the shares are 100 together").1
+                let contains = |&&(until, _): &&(u64, u64)| chance < until;
+                split.iter().find(contains).expect("the shares add up to 100").1
             }
         }
     }
 }
 
 /// Converts a share in per cent to units of 2^-32.
-fn of_2_32(percent: f64) -> u64 {
+fn fixed_point(percent: f64) -> u64 {
     (percent * (1u64 << 32) as f64 / 100.0) as u64
 }
 
@@ -210,8 +210,8 @@ impl Generator {
             handle: workload.handle,
             block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
             sizes: Sizes::new(workload),
-            read_share: of_2_32(workload.read_percent),
-            unwritten_share: of_2_32(workload.read_percent + workload.trim_percent),
+            read_share: fixed_point(workload.read_percent),
+            unwritten_share: fixed_point(workload.read_percent + workload.trim_percent),
             fsync: workload.fsync.map_or(u64::MAX, u64::from),
             until_flush: workload.fsync.map_or(u64::MAX, u64::from),
             pure: if workload.read_percent == 100.0 {

@@ -82,9 +82,9 @@ impl Job<'_> {
 }
 
 /// Returns the job of a served request.
-fn job_of<'j, 'a>(running: &'j mut [Job<'a>], served: &Completion) -> &'j mut Job<'a> {
-    let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
-    &mut running[of]
+fn job_of<'j, 'c>(jobs: &'j mut [Job<'c>], served: &Completion) -> &'j mut Job<'c> {
+    let index = jobs.partition_point(|job| job.first_tag <= served.tag) - 1;
+    &mut jobs[index]
 }
 
 /// Runs jobs at the same time, each with its seed, from the drive's present time on; the results
@@ -133,97 +133,182 @@ fn run_together<const KEEPS: bool>(
     control: &Control,
     events: usize,
 ) -> Result<(Vec<Outcome>, Option<Inside>), RunError> {
-    let (mut tags, mut queues) = (0, 0);
-    let mut running: Vec<Job<'_>> = Vec::with_capacity(jobs.len());
-    for (workload, seed) in jobs {
-        let mut run = ClosedLoop::new(device, workload, *seed, control, Keep::default());
-        let next = run.generator.next_io();
-        let totals = vec![Totals::default(); queues_with_totals(workload)];
-        let (first_tag, first_queue) = (tags, queues as usize);
-        running.push(Job { run, next, outstanding: 0, first_tag, first_queue, totals });
-        tags += workload.queue_depth * workload.queues;
-        queues += workload.queues;
+    let mut running = start(device, jobs, control);
+    let mut controller = Controller::new(device, jobs);
+    if let Some(device) = device.single() {
+        device.count_copies_of(&spans_apart(jobs));
     }
-    let mut places = CommandPlaces::new(device.spec().host_interface, tags, device.now());
-    let count = queues_of(device.spec(), jobs);
-    let weights = jobs.iter().flat_map(|(job, _)| vec![job.weight; job.queues as usize]);
-    let mut queues = SubmissionQueues::weighted(weights.take(count as usize).collect());
-    // With one queue and enough places there is nothing to arbitrate and nothing to wait for.
-    let taken_at_once = count == 1 && places.are_unlimited();
-    let spans = spans_apart(jobs);
-    if let Some(device) = device.one() {
-        device.count_copies_of(&spans);
-    }
-    let watched = device.one().filter(|_| KEEPS);
-    let mut watch = watched.map(|device| Watch::new(device, events));
-    let mut look_at = next_look(watch.as_ref());
-    let mut run_to_end = || -> Result<(), RunError> {
-        loop {
-            let due = running.iter().enumerate().map(|(number, job)| (job.next_request(), number));
-            let (at, number) = due.min().expect("there is a job");
-            let room = places.free_at();
-            let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
-            let turn = device.next_arrival();
-            // An array may have background work (a rebuild) that belongs to no job.
-            let waits = at.min(taken) < NEVER || running.iter().any(|job| job.outstanding > 0);
-            if waits && turn < NEVER && turn <= at.min(taken) {
-                let Some(served) = device.serve()? else { continue };
-                places.give_back(served.done);
-                let job = job_of(&mut running, &served);
-                let (requested, done) = job.count(served);
-                if KEEPS && let Some(watch) = &mut watch {
-                    watch.outstanding.add(0, requested, done.min(job.run.end));
-                }
-                if job.outstanding == 0 && job.run.due == NEVER {
-                    job.run.resume();
-                }
-            } else if at.min(taken) == NEVER {
-                return Ok(());
-            } else if at.min(taken) >= running[0].run.recorder.next_second() {
-                for job in &mut running {
-                    job.run.on_second(device, at.min(taken))?;
-                }
-            } else if at < taken {
-                if KEEPS
-                    && at >= look_at
-                    && let Some((watch, device)) = watch.as_mut().zip(device.one())
-                {
-                    watch.read(device, at);
-                    look_at = watch.next();
-                }
-                let job = &mut running[number];
-                let (io, own) = job.request(device, at);
-                let slot = job.first_tag as usize + own;
-                if taken_at_once {
-                    device.accept(at, io, slot as u32)?;
-                } else {
-                    let queue = queues.of_slot(job.queue_of(own));
-                    queues.submit(QueuedCommand {
-                        posted: device.post(queue, at),
-                        io,
-                        queue,
-                        slot,
-                    });
-                }
-            } else {
-                let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
-                places.take();
-                device.fetch(posted, room, io, slot as u32)?;
-            }
-        }
-    };
-    let ended = run_to_end();
+    let mut inside = WatchedInside::<KEEPS>::new(device, events);
+    let ended = run_to_end(device, &mut running, &mut controller, &mut inside);
     end_with(device, &mut running, ended)?;
     let finish = |job: Job<'_>| {
         let (outcome, _) = job.run.finish(device);
         if job.totals.is_empty() { outcome } else { Outcome { queues: job.totals, ..outcome } }
     };
     let mut outcomes: Vec<_> = running.into_iter().map(finish).collect();
-    let copied = device.one().map(|device| device.count_copies_of(&[])).unwrap_or_default();
+    let copied = device.single().map(|device| device.count_copies_of(&[])).unwrap_or_default();
     outcomes.iter_mut().zip(copied).for_each(|(outcome, copied)| outcome.copied_4k = Some(copied));
     let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
-    let watched = watch.zip(device.one());
-    Ok((outcomes, watched.and_then(|(watch, device)| watch.finish(device, end))))
+    Ok((outcomes, inside.finish(device, end)))
+}
+
+/// Prepares jobs to run from the device's present time on.
+fn start<'a>(
+    device: &mut impl Storage,
+    jobs: &[(Workload, u64)],
+    control: &'a Control,
+) -> Vec<Job<'a>> {
+    let (mut first_tag, mut first_queue) = (0, 0);
+    let mut start = |(workload, seed): &(Workload, u64)| {
+        let mut run = ClosedLoop::new(device, workload, *seed, control, Keep::default());
+        let next = run.generator.next_io();
+        let totals = vec![Totals::default(); queues_with_totals(workload)];
+        let job = Job { run, next, outstanding: 0, first_tag, first_queue, totals };
+        first_tag += workload.queue_depth * workload.queues;
+        first_queue += workload.queues as usize;
+        job
+    };
+    jobs.iter().map(&mut start).collect()
+}
+
+/// Runs until all jobs have ended. Each iteration processes the earliest event: of the device, the
+/// end of a second, a request of a job, or a fetch by the controller; ties are resolved in this
+/// order.
+fn run_to_end<const KEEPS: bool>(
+    device: &mut impl Storage,
+    running: &mut [Job<'_>],
+    controller: &mut Controller,
+    inside: &mut WatchedInside<KEEPS>,
+) -> Result<(), RunError> {
+    loop {
+        let due = running.iter().enumerate().map(|(number, job)| (job.next_request(), number));
+        let (request, number) = due.min().expect("there is a job");
+        let (fetch, place) = controller.next_fetch(device);
+        let next = request.min(fetch);
+        let arrival = device.next_arrival();
+        // An array may have background work (a rebuild) that belongs to no job.
+        let is_awaited = next < NEVER || running.iter().any(|job| job.outstanding > 0);
+        if is_awaited && arrival < NEVER && arrival <= next {
+            let Some(served) = device.serve()? else { continue };
+            controller.places.release(served.done);
+            let job = job_of(running, &served);
+            let (requested, done) = job.count(served);
+            inside.add_outstanding(requested, done.min(job.run.end));
+            if job.outstanding == 0 && job.run.due == NEVER {
+                job.run.resume();
+            }
+        } else if next == NEVER {
+            return Ok(());
+        } else if next >= running[0].run.recorder.next_second() {
+            for job in running.iter_mut() {
+                job.run.on_second(device, next)?;
+            }
+        } else if request < fetch {
+            inside.look(device, request);
+            controller.submit(device, &mut running[number], request)?;
+        } else {
+            controller.fetch(device, fetch, place)?;
+        }
+    }
+}
+
+/// The controller's side of the jobs: submission queues, and places for commands.
+struct Controller {
+    queues: SubmissionQueues,
+    places: CommandPlaces,
+    /// With one queue and enough places there is nothing to arbitrate and nothing to wait for.
+    takes_at_once: bool,
+}
+
+impl Controller {
+    fn new(device: &impl Storage, jobs: &[(Workload, u64)]) -> Controller {
+        let tags = jobs.iter().map(|(job, _)| job.queue_depth * job.queues).sum();
+        let places = CommandPlaces::new(device.spec().host_interface, tags, device.now());
+        let count = queues_of(device.spec(), jobs);
+        let weights = jobs.iter().flat_map(|(job, _)| vec![job.weight; job.queues as usize]);
+        let queues = SubmissionQueues::weighted(weights.take(count as usize).collect());
+        let takes_at_once = count == 1 && places.are_unlimited();
+        Controller { queues, places, takes_at_once }
+    }
+
+    /// Time of the next fetch, `NEVER` if no command waits, and time from which a place is free.
+    #[inline(always)]
+    fn next_fetch(&self, device: &impl Storage) -> (Nanos, Nanos) {
+        let place = self.places.free_at();
+        let fetch = self.queues.fetches_at(device.fetch_free_at().max(place));
+        (fetch.unwrap_or(NEVER), place)
+    }
+
+    /// Makes the next request of a job at `at`, and posts it.
+    #[inline(always)]
+    fn submit(
+        &mut self,
+        device: &mut impl Storage,
+        job: &mut Job<'_>,
+        at: Nanos,
+    ) -> Result<(), DeviceError> {
+        let (io, own_slot) = job.request(device, at);
+        let slot = job.first_tag as usize + own_slot;
+        if self.takes_at_once {
+            return device.accept(at, io, slot as u32);
+        }
+        let queue = self.queues.queue_of_slot(job.queue_of(own_slot));
+        let posted = device.post(queue, at);
+        self.queues.submit(QueuedCommand { posted, io, queue, slot });
+        Ok(())
+    }
+
+    /// Fetches a posted command at `at`, into a place that is free from `place` on.
+    #[inline(always)]
+    fn fetch(
+        &mut self,
+        device: &mut impl Storage,
+        at: Nanos,
+        place: Nanos,
+    ) -> Result<(), DeviceError> {
+        let QueuedCommand { posted, io, slot, .. } = self.queues.fetch(at);
+        self.places.take();
+        device.fetch(posted, place, io, slot as u32)
+    }
+}
+
+/// Readings of the drive's inside while jobs run; without `KEEPS`, nothing.
+struct WatchedInside<const KEEPS: bool> {
+    watch: Option<Watch>,
+    /// Time of the next reading.
+    next_look: Nanos,
+}
+
+impl<const KEEPS: bool> WatchedInside<KEEPS> {
+    fn new(device: &mut impl Storage, events: usize) -> WatchedInside<KEEPS> {
+        let watched = device.single().filter(|_| KEEPS);
+        let watch = watched.map(|device| Watch::new(device, events));
+        WatchedInside { next_look: next_look(watch.as_ref()), watch }
+    }
+
+    /// Records that a request was outstanding from `requested` to `done`.
+    #[inline(always)]
+    fn add_outstanding(&mut self, requested: Nanos, done: Nanos) {
+        if KEEPS && let Some(watch) = &mut self.watch {
+            watch.outstanding.add(0, requested, done);
+        }
+    }
+
+    /// Takes a reading if one is due at `now`.
+    #[inline(always)]
+    fn look(&mut self, device: &mut impl Storage, now: Nanos) {
+        if KEEPS
+            && now >= self.next_look
+            && let Some((watch, device)) = self.watch.as_mut().zip(device.single())
+        {
+            watch.read(device, now);
+            self.next_look = watch.next();
+        }
+    }
+
+    fn finish(self, device: &mut impl Storage, end: Nanos) -> Option<Inside> {
+        self.watch.zip(device.single()).and_then(|(watch, device)| watch.finish(device, end))
+    }
 }
 
 /// The jobs' spans in sectors; empty if two of them overlap.

@@ -60,7 +60,7 @@ impl CommandPlaces {
     }
 
     /// Frees a place, at the completion time of its command.
-    pub fn give_back(&mut self, done: Nanos) {
+    pub fn release(&mut self, done: Nanos) {
         if self.is_limited {
             let at = self.free.partition_point(|&later| later > done);
             self.free.insert(at, done);
@@ -91,7 +91,7 @@ impl SubmissionQueues {
     }
 
     /// Returns the queue of a slot of the host.
-    pub fn of_slot(&self, slot: usize) -> usize {
+    pub fn queue_of_slot(&self, slot: usize) -> usize {
         slot % self.waiting.len()
     }
 

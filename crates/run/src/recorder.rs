@@ -4,7 +4,7 @@
 //! and maximum per second, and as a histogram over the run.
 
 use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
-use drivebay_units::{Histogram, Nanos};
+use drivebay_units::{Histogram, IoCounts, Nanos};
 
 use crate::control::{Control, Progress};
 use crate::storage::Storage;
@@ -53,18 +53,8 @@ impl Totals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Row {
-    /// Reads completed.
-    pub reads: u64,
-    /// Writes completed.
-    pub writes: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub write_bytes: u64,
-    /// Sum of latencies.
-    pub latency_ns_sum: u64,
-    /// Longest latency.
-    pub latency_ns_max: u64,
+    /// Reads and writes completed.
+    pub io: IoCounts,
     /// Sums per stage.
     pub stage_ns: [u64; STAGE_COUNT],
 }
@@ -142,17 +132,9 @@ impl Recorder {
             self.rows.resize(second + 1, Row::default());
         }
         let row = &mut self.rows[second];
-        let write = usize::from(op != Op::Read);
-        self.histograms[write].record(latency.0);
-        if write == 0 {
-            row.reads += 1;
-            row.read_bytes += bytes;
-        } else {
-            row.writes += 1;
-            row.write_bytes += bytes;
-        }
-        row.latency_ns_sum += latency.0;
-        row.latency_ns_max = row.latency_ns_max.max(latency.0);
+        let is_write = op != Op::Read;
+        self.histograms[usize::from(is_write)].record(latency.0);
+        row.io.count(is_write, bytes, latency);
         for (sum, &ns) in row.stage_ns.iter_mut().zip(&stages.0) {
             *sum += ns;
         }
@@ -198,7 +180,7 @@ impl Recorder {
         control.publish(Progress {
             elapsed_ns: elapsed.0,
             temperature_c: counters.temperature_c,
-            ios_last_second: self.rows.get(last).map_or(0, |row| row.reads + row.writes),
+            ios_last_second: self.rows.get(last).map_or(0, |row| row.io.ios()),
             bytes_last_second: self.bytes_in(last),
             requests,
         });
@@ -255,14 +237,14 @@ impl Recorder {
     /// Totals of all I/Os, as of one queue.
     fn totals(&self) -> Totals {
         self.rows.iter().fold(Totals::default(), |sum, row| Totals {
-            ios: sum.ios + row.reads + row.writes,
-            latency_ns_sum: sum.latency_ns_sum + row.latency_ns_sum,
+            ios: sum.ios + row.io.ios(),
+            latency_ns_sum: sum.latency_ns_sum + row.io.latency_ns_sum,
         })
     }
 
     /// Bytes moved in a second, in both directions; zero for a second not yet reached.
     #[must_use]
     pub fn bytes_in(&self, second: usize) -> u64 {
-        self.rows.get(second).map_or(0, |r| r.read_bytes + r.write_bytes)
+        self.rows.get(second).map_or(0, |row| row.io.bytes())
     }
 }

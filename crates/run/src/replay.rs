@@ -153,7 +153,7 @@ pub fn replay(
     let handles = options.handle_by_device.then(|| device.spec().streams.handles.max(1) as u32);
     std::thread::scope(|scope| {
         let (send, batches) = sync_channel::<Batch>(BATCHES);
-        let (give_back, empty) = sync_channel::<Vec<Step>>(BATCHES + 2);
+        let (recycled, empty) = sync_channel::<Vec<Step>>(BATCHES + 2);
         scope.spawn(move || {
             if let Err(error) = produce(source, &placement, trim, handles, control, &send, &empty) {
                 // If the replay has failed in the meantime, the channel is closed.
@@ -164,10 +164,10 @@ pub fn replay(
         // `run_keeping`.
         if options.events == 0 {
             return OpenLoop::<false>::new(device, pacer, control, 0)
-                .run(device, batches, give_back);
+                .run(device, batches, recycled);
         }
         let replay = OpenLoop::<true>::new(device, pacer, control, options.events);
-        let done = replay.run(device, batches, give_back);
+        let done = replay.run(device, batches, recycled);
         if done.is_err() {
             device.take_events();
         }
@@ -298,9 +298,9 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         mut self,
         device: &mut Device,
         batches: Receiver<Batch>,
-        give_back: SyncSender<Vec<Step>>,
+        recycled: SyncSender<Vec<Step>>,
     ) -> Result<ReplayOutcome, ReplayError> {
-        let worn_out = match self.run_all(device, &batches, &give_back) {
+        let worn_out = match self.run_all(device, &batches, &recycled) {
             Err(ReplayError::Device(DeviceError::ReadOnly { .. })) if self.served > 0 => true,
             ended => {
                 ended?;
@@ -330,7 +330,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         &mut self,
         device: &mut Device,
         batches: &Receiver<Batch>,
-        give_back: &SyncSender<Vec<Step>>,
+        recycled: &SyncSender<Vec<Step>>,
     ) -> Result<(), ReplayError> {
         for batch in batches {
             let batch = batch?;
@@ -343,7 +343,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
                 self.step(device, batch[i])?;
             }
             // Fails only if the other thread has ended.
-            give_back.try_send(batch).ok();
+            recycled.try_send(batch).ok();
         }
         if self.control.cancelled() {
             return Err(ReplayError::Cancelled);

@@ -48,13 +48,13 @@ pub enum SnapshotError {
     Foreign(String),
     /// The file has another format version.
     #[error(
-        "{path} was saved in version {found} of the format, this is version {VERSION}\nhint: prepare the drive again, and save it"
+        "{path} was saved in version {version} of the format, this is version {VERSION}\nhint: prepare the drive again, and save it"
     )]
     Version {
         /// The file.
         path: String,
         /// Its version.
-        found: u32,
+        version: u32,
     },
     /// The content has changed, or the end is missing.
     #[error("{path} is damaged: {what}\nhint: prepare the drive again, and save it")]
@@ -84,20 +84,21 @@ pub enum SnapshotError {
 /// # Errors
 /// [`SnapshotError::File`].
 pub fn save(device: &Device, path: &Path) -> Result<(), SnapshotError> {
-    write_beside(device, path).map_err(|error| file_error("cannot save a drive to", path, error))
+    write_and_rename(device, path)
+        .map_err(|error| file_error("cannot save a drive to", path, error))
 }
 
-fn write_beside(device: &Device, path: &Path) -> io::Result<()> {
+fn write_and_rename(device: &Device, path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut beside = tempfile::Builder::new();
-    beside.prefix(".drive-state-");
+    let mut temporary = tempfile::Builder::new();
+    temporary.prefix(".drive-state-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         // Default permissions of a new file; the umask applies.
-        beside.permissions(std::fs::Permissions::from_mode(0o666));
+        temporary.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut file = beside.tempfile_in(folder)?;
+    let mut file = temporary.tempfile_in(folder)?;
     write(device, file.as_file_mut())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
@@ -160,9 +161,9 @@ pub fn read(
     if magic != MAGIC {
         return Err(SnapshotError::Foreign(path.to_owned()));
     }
-    let found = u32::from_le_bytes(version.try_into().expect("4 bytes"));
-    if found != VERSION {
-        return Err(SnapshotError::Version { path: path.to_owned(), found });
+    let version = u32::from_le_bytes(version.try_into().expect("4 bytes"));
+    if version != VERSION {
+        return Err(SnapshotError::Version { path: path.to_owned(), version });
     }
     from.rewind().map_err(file)?;
     let sum = checksum(&mut from.take(len - CHECKSUM_BYTES)).map_err(file)?;

@@ -49,7 +49,7 @@ struct Region {
 fn regions(blocks: u64, spare: f64) -> Vec<Region> {
     let writes = ((blocks as f64 * (1.0 + spare)) as u64 / REGIONS as u64).max(1);
     let (mut placed, mut again, mut share) = (0, 0, 0u128);
-    let mut found: Vec<Region> = invalid_shares(spare)
+    let mut regions: Vec<Region> = invalid_shares(spare)
         .map(|invalid| {
             let fresh = (writes - again).min(blocks - placed);
             let region = Region { again, fresh, invalid };
@@ -59,8 +59,8 @@ fn regions(blocks: u64, spare: f64) -> Vec<Region> {
             region
         })
         .collect();
-    found.push(Region { again: 0, fresh: blocks - placed, invalid: 0 });
-    found
+    regions.push(Region { again: 0, fresh: blocks - placed, invalid: 0 });
+    regions
 }
 
 /// Returns the share of invalid pages of each of equally large regions, in units of 2^-32.

@@ -17,7 +17,7 @@ pub(crate) trait Storage {
     /// Leaves the device idle until `until`.
     fn idle_until(&mut self, until: Nanos);
     /// Returns the drive if this is a single one, so that its inside can be watched.
-    fn one(&mut self) -> Option<&mut Device>;
+    fn single(&mut self) -> Option<&mut Device>;
     /// Prefetches the memory that an I/O at `lba` needs.
     fn prefetch(&self, lba: u64);
     /// Time when another command can be fetched.
@@ -50,7 +50,7 @@ impl Storage for Device {
     fn idle_until(&mut self, until: Nanos) {
         Device::idle_until(self, until);
     }
-    fn one(&mut self) -> Option<&mut Device> {
+    fn single(&mut self) -> Option<&mut Device> {
         Some(self)
     }
     #[inline(always)]

@@ -104,7 +104,7 @@ fn io(op: Op, at_bytes: u64, sectors: u32) -> Io {
 /// Returns the pages in a part of every extent.
 fn pages(plan: &TrimPlan, part: std::ops::Range<u64>) -> impl Iterator<Item = u64> + '_ {
     plan.starts.iter().flat_map(move |&start| {
-        let of = |at: u64| (start + at) / PAGE_BYTES;
-        of(part.start)..of(part.end)
+        let page = |at: u64| (start + at) / PAGE_BYTES;
+        page(part.start)..page(part.end)
     })
 }

@@ -92,17 +92,17 @@ fn commands(array: Array, load: &Workload, requests: u64) -> (f64, f64) {
 }
 
 #[test]
-fn a_small_write_reads_what_its_parity_needs() {
+fn a_small_write_reads_the_blocks_for_its_parity() {
     let small = load(Pattern::Random, 0.0, 4096, 1);
-    let of = |level, members| commands(array(level, members), &small, 500);
-    assert_eq!(of(Level::Raid5, 5), (2.0, 2.0), "old data, old parity: read-modify-write");
-    assert_eq!(of(Level::Raid5, 3), (1.0, 2.0), "the other data: reconstruct-write");
-    assert_eq!(of(Level::Raid5, 4), (2.0, 2.0), "as many either way");
-    assert_eq!(of(Level::Raid6, 8), (3.0, 3.0));
-    assert_eq!(of(Level::Raid6, 4), (1.0, 3.0));
-    assert_eq!(of(Level::Raid1, 3), (0.0, 3.0));
-    assert_eq!(of(Level::Raid10, 6), (0.0, 2.0));
-    assert_eq!(of(Level::Raid0, 4), (0.0, 1.0));
+    let small_write = |level, members| commands(array(level, members), &small, 500);
+    assert_eq!(small_write(Level::Raid5, 5), (2.0, 2.0), "old data, old parity: read-modify-write");
+    assert_eq!(small_write(Level::Raid5, 3), (1.0, 2.0), "the other data: reconstruct-write");
+    assert_eq!(small_write(Level::Raid5, 4), (2.0, 2.0), "as many either way");
+    assert_eq!(small_write(Level::Raid6, 8), (3.0, 3.0));
+    assert_eq!(small_write(Level::Raid6, 4), (1.0, 3.0));
+    assert_eq!(small_write(Level::Raid1, 3), (0.0, 3.0));
+    assert_eq!(small_write(Level::Raid10, 6), (0.0, 2.0));
+    assert_eq!(small_write(Level::Raid0, 4), (0.0, 1.0));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_whole_stripe_reads_nothing() {
 }
 
 #[test]
-fn of_a_member_that_failed_all_others_are_read() {
+fn reads_of_a_failed_member_use_all_others() {
     let mut standing = vec![Some(WHOLE); 5];
     standing[2] = None;
     let devices = |members| (0..members).map(|_| device()).collect::<Vec<_>>();
@@ -136,11 +136,11 @@ fn stripes_have_the_bandwidth_of_all_members() {
         [(Pattern::Sequential, CHUNK * 512, 8), (Pattern::Random, 4096, 32)]
     {
         for read_percent in [100.0, 0.0] {
-            let one = load(pattern, read_percent, block, depth);
+            let single_load = load(pattern, read_percent, block, depth);
             // Small random requests never spread evenly over the members' queues, so a higher queue
             // depth is needed.
             let more = if pattern == Pattern::Random { 4 } else { 1 };
-            let all = Workload { queue_depth: depth * members * more, ..one.clone() };
+            let all = Workload { queue_depth: depth * members * more, ..single_load.clone() };
             let mut single = device();
             alone(
                 &mut single,
@@ -150,7 +150,7 @@ fn stripes_have_the_bandwidth_of_all_members() {
                 },
             );
             let gain = ios(&go(&mut filled(array(Level::Raid0, members as usize)), &all)) as f64
-                / ios(&alone(&mut single, &one)) as f64;
+                / ios(&alone(&mut single, &single_load)) as f64;
             assert!(
                 (gain / f64::from(members) - 1.0).abs() < 0.05,
                 "{pattern:?} {read_percent}: {gain}"
@@ -176,8 +176,8 @@ fn mirrors_read_from_all_and_write_as_the_slower_one() {
     assert!((1.9..=2.05).contains(&gain), "{gain}");
 
     // At depth 1 all members are idle and the first one reads, exactly like a single drive.
-    let one = load(Pattern::Random, 100.0, 4096, 1);
-    let (mirrored, plain) = (go(&mut array(Level::Raid1, 2), &one), alone(&mut device(), &one));
+    let read = load(Pattern::Random, 100.0, 4096, 1);
+    let (mirrored, plain) = (go(&mut array(Level::Raid1, 2), &read), alone(&mut device(), &read));
     assert_eq!(mirrored.recorder.rows, plain.recorder.rows);
 
     let (fast, slow) =
@@ -225,19 +225,19 @@ fn a_rebuild_without_a_rate_is_as_fast_as_its_members() {
 }
 
 #[test]
-fn a_rebuild_goes_on_beside_a_load_and_in_the_next() {
+fn a_rebuild_continues_during_a_load_and_in_the_next_one() {
     let (devices, mut standing) = filled(array(Level::Raid5, 4)).into_parts();
     standing[3] = Some(0);
     let mut healing = array_of(Level::Raid5, devices, &standing);
     let reads = load(Pattern::Random, 100.0, 4096, 4);
-    let beside = latency_us(&go(&mut healing, &reads));
+    let during = latency_us(&go(&mut healing, &reads));
     let (devices, standing) = healing.into_parts();
     let good = standing[3].expect("it works");
     assert!(good > 0 && good < WHOLE, "{good}");
     let mut healing = array_of(Level::Raid5, devices, &standing);
     healing.rebuild(&Control::default()).expect("it ends");
     let after = latency_us(&go(&mut healing, &reads));
-    assert!(beside > 1.1 * after, "{beside} beside, {after} after");
+    assert!(during > 1.1 * after, "{during} during, {after} after");
 }
 
 #[test]
@@ -255,13 +255,13 @@ fn jobs_share_an_array_and_results_repeat() {
         assert!(ios(a) > 100);
         assert_eq!(a.recorder.rows, b.recorder.rows);
         for row in &a.recorder.rows {
-            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.io.latency_ns_sum, "stages add up");
         }
     }
 }
 
 #[test]
-fn what_is_no_array_is_refused() {
+fn impossible_arrays_are_refused() {
     let refused = |level, members: usize, standing: Vec<Option<u64>>| {
         let layout = Layout { level, members, chunk: CHUNK };
         let devices = (0..members).map(|_| device()).collect();

@@ -62,11 +62,11 @@ fn go(requests: &[Request], plan: &ReplayOptions) -> ReplayOutcome {
 }
 
 fn ios(done: &ReplayOutcome) -> u64 {
-    done.outcome.recorder.rows.iter().map(|row| row.reads + row.writes).sum()
+    done.outcome.recorder.rows.iter().map(|row| row.io.ios()).sum()
 }
 
 fn latency_ns(done: &ReplayOutcome) -> u64 {
-    done.outcome.recorder.rows.iter().map(|row| row.latency_ns_sum).sum()
+    done.outcome.recorder.rows.iter().map(|row| row.io.latency_ns_sum).sum()
 }
 
 fn light(seed: u64) -> Synth {
@@ -96,14 +96,14 @@ fn events_of_a_replay_add_up_and_change_no_result() {
         replay(&mut device(), &mut light(1), &plan, &Control::default())
             .unwrap_or_else(|e| panic!("{e}"))
     };
-    let (plain, told) = (run(0), run(1000));
+    let (plain, kept) = (run(0), run(1000));
     assert!(plain.inside.is_none());
-    assert_eq!(plain.outcome.recorder.rows, told.outcome.recorder.rows);
-    assert_eq!(plain.outcome.after, told.outcome.after);
-    let inside = told.inside.as_ref().expect("it was asked for");
-    assert_eq!(inside.readings[inside.intervals].counters, told.outcome.after);
+    assert_eq!(plain.outcome.recorder.rows, kept.outcome.recorder.rows);
+    assert_eq!(plain.outcome.after, kept.outcome.after);
+    let inside = kept.inside.as_ref().expect("it was asked for");
+    assert_eq!(inside.readings[inside.intervals].counters, kept.outcome.after);
     let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
-    assert_eq!(outstanding, latency_ns(&told), "no trims, so latencies added up");
+    assert_eq!(outstanding, latency_ns(&kept), "no trims, so latencies added up");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_slower_drive_queues_in_the_host_and_the_wait_counts() {
     let done = go(&at_once, &plan(Pace::AS_RECORDED));
     assert_eq!(done.depths.max, 1000);
     let length = done.outcome.end.since(done.outcome.start).0;
-    let longest = done.outcome.recorder.rows.iter().map(|row| row.latency_ns_max).max();
+    let longest = done.outcome.recorder.rows.iter().map(|row| row.io.latency_ns_max).max();
     assert_eq!(longest, Some(length), "latency counts from release, not from the free slot");
     assert_eq!(done.depths.busy.0, length);
 }
@@ -164,7 +164,7 @@ fn trims_and_flushes_only_if_asked() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_an_error() {
+fn impossible_replays_are_errors() {
     let fine = request(0, None, Op::Read, 0, 4096);
     let long = request(0, None, Op::Write, 0, 1 << 30);
     let run = |requests: Vec<Request>, plan: ReplayOptions| {

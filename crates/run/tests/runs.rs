@@ -47,7 +47,7 @@ fn go(device: &mut Device, workload: &Workload, seed: u64) -> Outcome {
 }
 
 fn totals(outcome: &Outcome) -> (u64, u64) {
-    outcome.recorder.rows.iter().fold((0, 0), |(r, w), row| (r + row.reads, w + row.writes))
+    outcome.recorder.rows.iter().fold((0, 0), |(r, w), row| (r + row.io.reads, w + row.io.writes))
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_same_seed_gives_the_same_result() {
 
 /// `reset` keeps the tables; no state of the used drive may remain.
 #[test]
-fn a_renewed_drive_is_a_new_one() {
+fn a_reset_drive_equals_a_new_one() {
     let load = workload(Pattern::Random, 30.0, 4, 2.0);
     let mut used = device();
     go(&mut used, &workload(Pattern::Random, 0.0, 32, 5.0), 9);
@@ -88,7 +88,7 @@ fn rows_histograms_and_stages_count_the_same() {
     let rows = &outcome.recorder.rows;
     assert_eq!(rows.len(), 3, "two and a half seconds are three rows");
     for row in rows {
-        assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+        assert_eq!(row.stage_ns.iter().sum::<u64>(), row.io.latency_ns_sum, "stages add up");
     }
     assert_eq!(outcome.recorder.sensors.len(), 2, "one reading per whole second");
 }
@@ -133,7 +133,11 @@ fn a_queue_deeper_than_the_interface_waits_in_the_host() {
         let outcome = go(&mut drive, &workload(Pattern::Random, 100.0, depth, 1.0), 1);
         let (reads, _) = totals(&outcome);
         let row = outcome.recorder.rows[0];
-        (reads as f64, row.latency_ns_sum as f64 / reads as f64, row.stage_ns[Stage::Host as usize])
+        (
+            reads as f64,
+            row.io.latency_ns_sum as f64 / reads as f64,
+            row.stage_ns[Stage::Host as usize],
+        )
     };
     let (reads_32, latency_32, host_32) = at(32);
     let (reads_64, latency_64, host_64) = at(64);
@@ -185,9 +189,9 @@ fn queues_share_the_controller_evenly() {
         .fold((u64::MAX, 0), |(low, high), q| (low.min(q.ios), high.max(q.ios)));
     assert!(high - low <= 1, "{:?}", outcome.queues);
     let row = outcome.recorder.rows[0];
-    assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+    assert_eq!(row.stage_ns.iter().sum::<u64>(), row.io.latency_ns_sum, "stages add up");
     // Little's law: 128 outstanding.
-    let mean = row.latency_ns_sum as f64 / row.reads as f64;
+    let mean = row.io.latency_ns_sum as f64 / row.io.reads as f64;
     assert!((mean * total as f64 / 1e9 / 128.0 - 1.0).abs() < 0.001, "{mean}");
 }
 
@@ -210,11 +214,11 @@ fn a_program_takes_its_time_between_two_requests() {
     let busy = [("[host]\n", "[host]\nbetween_us = { value = 20, source = \"test\" }\n")];
     for (queues, bytes) in [(1, 4096), (2, 4096), (1, 4 << 20)] {
         let load = Workload { block_bytes: bytes, ..through(queues, 1) };
-        let of = |changes: &[_]| {
+        let measure = |changes: &[_]| {
             let row = go(&mut nvme(changes), &load, 1).recorder.rows[0];
-            (row.reads as f64, row.latency_ns_sum as f64 / row.reads as f64)
+            (row.io.reads as f64, row.io.latency_ns_sum as f64 / row.io.reads as f64)
         };
-        let ((free_ios, free_ns), (ios, ns)) = (of(&[]), of(&busy));
+        let ((free_ios, free_ns), (ios, ns)) = (measure(&[]), measure(&busy));
         assert!(
             (ns / free_ns - 1.0).abs() < 0.02,
             "{queues} queues, {bytes} bytes: {ns} ns, {free_ns}"
@@ -294,11 +298,11 @@ fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
         let done = run_jobs(&mut drive, &jobs, &Control::default(), 0);
         let (done, _) = done.unwrap_or_else(|e| panic!("{e}"));
         for row in done.iter().flat_map(|job| &job.recorder.rows) {
-            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.io.latency_ns_sum, "stages add up");
         }
         let all: u64 = done.iter().map(|job| totals(job).0).sum();
         let row = done[1].recorder.rows[0];
-        row.latency_ns_sum as f64 / row.reads as f64 * all as f64 / 1e9
+        row.io.latency_ns_sum as f64 / row.io.reads as f64 * all as f64 / 1e9
     };
     let limited = waits_for(holding(64));
     // 64 commands and one turn of the other queue: 65, with an error of 2 % from 5,000 commands.
@@ -346,7 +350,7 @@ fn a_job_of_several_queues_has_a_turn_for_each() {
 
 /// A rate limit covers all queues of a run together, as a single workload or as a job.
 #[test]
-fn a_rate_is_of_all_queues() {
+fn a_rate_covers_all_queues() {
     let held = Workload { rate_iops: Some(20_000.0), ..through(4, 8) };
     let alone = go(&mut nvme(&[]), &held, 1);
     let done = run_jobs(&mut nvme(&[]), &[(held.clone(), 1)], &Control::default(), 0);
@@ -358,7 +362,7 @@ fn a_rate_is_of_all_queues() {
 
 /// A run by amount on several queues ends with its last command.
 #[test]
-fn a_run_by_amount_ends_through_queues_too() {
+fn a_run_by_amount_ends_on_several_queues() {
     let mut load = through(3, 4);
     load.read_percent = 0.0;
     load.stop = Stop::after_bytes(4096 * 10_001);
@@ -443,7 +447,7 @@ fn impossible_workloads_are_refused_by_name() {
 }
 
 #[test]
-fn a_discard_forgets_what_it_names_and_reads_of_it_need_no_flash() {
+fn reads_of_discarded_data_need_no_flash() {
     let mut device = device();
     let starts = vec![0, 1 << 30];
     let plan = TrimPlan { starts, extent_bytes: 8 << 20, reads: 2, discard: false };
@@ -517,7 +521,7 @@ fn a_discard_unmaps_its_range_and_nothing_else() {
 /// Requests of 16 MiB go out as commands of 1,280 KiB: depth 1 reaches the rate of depth 32 with
 /// such commands, every request is counted once, and its stages add up.
 #[test]
-fn large_requests_are_cut_by_the_host() {
+fn large_requests_are_split_by_the_host() {
     const MIB: u64 = 1 << 20;
     let load = |block: u64, depth| Workload {
         block_bytes: block,
@@ -628,7 +632,7 @@ fn trims_of_a_mix_leave_their_share_unmapped_and_count_apart() {
 
 /// For requests of one command, and of several.
 #[test]
-fn trims_of_whole_zones_are_no_amount() {
+fn trims_of_whole_zones_do_not_count_as_amount() {
     for block_bytes in [4096, 4 << 20] {
         let mut device = device();
         let bytes = 512 << 20;
@@ -669,7 +673,7 @@ fn flushes_of_a_mix_count_apart_and_wait_for_flash() {
 /// For requests of several commands, several jobs, and think time, which counts requests but not
 /// flushes.
 #[test]
-fn flushes_come_along_in_every_loop() {
+fn flushes_work_in_every_loop() {
     let load = Workload {
         fsync: Some(2),
         stop: Stop::after_bytes(100 * 4096),
@@ -697,16 +701,16 @@ fn keeping_events_changes_no_result() {
         let plain = go(&mut device(), &load, 5);
         let keep = Keep { events: 1000, ..Keep::default() };
         let kept = run_keeping(&mut device(), &load, 5, &Control::default(), keep);
-        let (told, kept) = kept.unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(plain.recorder.rows, told.recorder.rows);
-        assert_eq!(plain.recorder.sensors, told.recorder.sensors);
-        assert_eq!(plain.after, told.after);
+        let (recorded, kept) = kept.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(plain.recorder.rows, recorded.recorder.rows);
+        assert_eq!(plain.recorder.sensors, recorded.recorder.sensors);
+        assert_eq!(plain.after, recorded.after);
         let inside = kept.inside.expect("it was asked for");
-        let length = told.end.since(told.start);
+        let length = recorded.end.since(recorded.start);
         assert_eq!(inside.intervals as u64, length.0.div_ceil(inside.interval.0));
         assert_eq!(inside.readings.len(), inside.intervals + 1);
-        assert_eq!(inside.readings[0].counters, told.before);
-        assert_eq!(inside.readings[inside.intervals].counters, told.after);
+        assert_eq!(inside.readings[0].counters, recorded.before);
+        assert_eq!(inside.readings[inside.intervals].counters, recorded.after);
         let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
         let mean = outstanding as f64 / length.0 as f64;
         let depth = f64::from(load.queue_depth);
@@ -740,7 +744,7 @@ fn a_job_alone_runs_as_a_workload_does() {
 /// Two jobs of different lengths: the outstanding requests are those of both, until the longer one
 /// ends.
 #[test]
-fn events_of_jobs_are_of_all_together_and_change_no_result() {
+fn events_cover_all_jobs_and_change_no_result() {
     let short = workload(Pattern::Random, 30.0, 8, 1.0);
     let long = workload(Pattern::Random, 100.0, 4, 2.5);
     let jobs = [(short, 1), (long, 2)];
@@ -748,15 +752,15 @@ fn events_of_jobs_are_of_all_together_and_change_no_result() {
         run_jobs(&mut device(), &jobs, &Control::default(), events)
             .unwrap_or_else(|e| panic!("{e}"))
     };
-    let ((plain, none), (told, inside)) = (go(0), go(1000));
+    let ((plain, none), (recorded, inside)) = (go(0), go(1000));
     assert!(none.is_none());
-    for (plain, told) in plain.iter().zip(&told) {
-        assert_eq!(plain.recorder.rows, told.recorder.rows);
-        assert_eq!(plain.after, told.after);
+    for (plain, recorded) in plain.iter().zip(&recorded) {
+        assert_eq!(plain.recorder.rows, recorded.recorder.rows);
+        assert_eq!(plain.after, recorded.after);
     }
     let inside = inside.expect("it was asked for");
-    assert_eq!(inside.readings[0].counters, told[0].before);
-    assert_eq!(inside.readings[inside.intervals].counters, told[1].after);
+    assert_eq!(inside.readings[0].counters, recorded[0].before);
+    assert_eq!(inside.readings[inside.intervals].counters, recorded[1].after);
     let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
     let expected = 8e9 * 1.0 + 4e9 * 2.5;
     assert!((outstanding as f64 / expected - 1.0).abs() < 0.01, "{outstanding} ns");

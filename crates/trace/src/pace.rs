@@ -225,7 +225,7 @@ impl Dependencies {
 
     fn wait_for(&mut self, tag: u32) {
         match self.requests[tag as usize] {
-            RequestState::Completed(done) => self.give_back(tag, done),
+            RequestState::Completed(done) => self.free_tag(tag, done),
             RequestState::Out => {
                 self.requests[tag as usize] = RequestState::Awaited;
                 self.missing += 1;
@@ -236,7 +236,7 @@ impl Dependencies {
         }
     }
 
-    fn give_back(&mut self, tag: u32, done: Nanos) {
+    fn free_tag(&mut self, tag: u32, done: Nanos) {
         self.gate = self.gate.max(done);
         self.requests[tag as usize] = RequestState::Free;
         self.free.push(tag);
@@ -255,7 +255,7 @@ impl Dependencies {
             RequestState::Out => self.requests[tag as usize] = RequestState::Completed(done),
             RequestState::Awaited => {
                 self.missing -= 1;
-                self.give_back(tag, done);
+                self.free_tag(tag, done);
             }
             RequestState::Completed(_) | RequestState::Free => panic!("a request completes once"),
         }

@@ -97,9 +97,8 @@ impl Reader {
             let hint = "was the recording or the copy cut short?";
             return refuse("is empty".to_string(), hint.to_string());
         }
-        let is_there =
-            |place: usize, bytes| sample.get(place..).is_some_and(|at| at.starts_with(bytes));
-        let foreign = FOREIGN.iter().find(|(place, bytes, ..)| is_there(*place, bytes));
+        let has = |place: usize, bytes| sample.get(place..).is_some_and(|at| at.starts_with(bytes));
+        let foreign = FOREIGN.iter().find(|(place, bytes, ..)| has(*place, bytes));
         if let Some((_, _, what, hint)) = foreign {
             return refuse(format!("is {what}"), hint.to_string());
         }

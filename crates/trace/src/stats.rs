@@ -148,12 +148,12 @@ impl Stats {
     /// # Errors
     /// If there are more than 65,536 devices.
     pub fn add(&mut self, requests: &[Request]) -> Result<(), TooManyDevices> {
-        requests.iter().try_for_each(|request| self.one(request))
+        requests.iter().try_for_each(|request| self.add_request(request))
     }
 
     /// Adds a request. Cost: a heap push and pop, a scan of 32 numbers, a hash look-up per 2 MiB
     /// touched.
-    fn one(&mut self, request: &Request) -> Result<(), TooManyDevices> {
+    fn add_request(&mut self, request: &Request) -> Result<(), TooManyDevices> {
         let at = request.at.0;
         if self.began_ns.is_none() {
             self.began_ns = Some(at);

@@ -84,7 +84,7 @@ fn perf_script_is_read_as_ftrace() {
 
 /// A busy driver requeues a request; it counts once, from the issue that was served.
 #[test]
-fn a_requeued_request_is_one_from_its_last_issue() {
+fn a_requeued_request_counts_once_from_its_last_issue() {
     let text = "  8,0    0        1     0.000000000   697  D   R 1000 + 64 [dd]
   8,0    0        2     0.000500000   697  R   R 1000 + 64 [0]
   8,0    0        3     0.001000000   697  D   R 1000 + 64 [dd]
@@ -101,9 +101,9 @@ fn a_requeued_request_is_one_from_its_last_issue() {
         (2_500_000, Flush, 0, 0, device, Some(100_000)),
     ];
     holds("blkparse", text, &rows);
-    let said =
+    let note =
         "2 issues were requeued by the driver; their requests count once, from the last issue";
-    assert_eq!(notes(text.as_bytes()), [said]);
+    assert_eq!(notes(text.as_bytes()), [note]);
     let ftrace = "dd-1 [000] 1.000000: block_rq_issue: 8,0 WS 512 () 8 + 1 [dd]
 dd-1 [000] 1.000100: block_rq_issue: 8,0 WS 512 () 8 + 1 [dd]
 dd-1 [000] 1.000200: block_rq_requeue: 8,0 WS () 8 + 1 be,0,4 [0]
@@ -111,11 +111,11 @@ dd-1 [000] 1.000500: block_rq_issue: 8,0 WS 512 () 8 + 1 [dd]
 dd-1 [000] 1.001000: block_rq_complete: 8,0 WS () 8 + 1 [0]
 dd-1 [000] 1.001500: block_rq_complete: 8,0 WS () 8 + 1 [0]
 ";
-    let of_two = [
+    let both = [
         (0, Write, 4096, 512, device, Some(1_000_000)),
         (500_000, Write, 4096, 512, device, Some(1_000_000)),
     ];
-    holds("ftrace", ftrace, &of_two);
+    holds("ftrace", ftrace, &both);
 }
 
 /// sync(1): its bio waits for the flush and completes after it, with no sectors, at the end of the
@@ -145,7 +145,7 @@ fn the_completion_of_a_bio_that_waited_for_a_flush_is_no_request() {
 
 /// Lines left by consoles, crashes, and two recorders in one file.
 #[test]
-fn one_odd_line_among_many_is_left_out_and_told() {
+fn a_single_unreadable_line_is_skipped_and_reported() {
     use std::fmt::Write as _;
     let good = |count: u64| {
         (0..count).fold(String::new(), |mut text, i| {
@@ -158,11 +158,11 @@ fn one_odd_line_among_many_is_left_out_and_told() {
     {
         let text = [good(1_000).as_bytes(), odd, b"\n", good(1_000).as_bytes()].concat();
         assert_eq!(ordered(&text, None).expect("readable").len(), 2_000, "{odd:?}");
-        let said = notes(&text);
+        let remarks = notes(&text);
         assert!(
-            said[0]
+            remarks[0]
                 .starts_with("1 line that cannot be read was left out; the first is line 1001: "),
-            "{said:?}"
+            "{remarks:?}"
         );
         let mostly = [good(1).as_bytes(), &[odd, b"\n"].concat().repeat(2_000)].concat();
         let error = refused(&mostly, Some("blkparse"));

@@ -185,10 +185,10 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
         }
         5 => {
             let mut lines: Vec<_> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-            let (one, other) =
+            let (first, other) =
                 (rng.below(lines.len().max(1) as u64), rng.below(lines.len().max(1) as u64));
             if !lines.is_empty() {
-                lines.swap(one as usize, other as usize);
+                lines.swap(first as usize, other as usize);
             }
             *bytes = lines.concat();
         }

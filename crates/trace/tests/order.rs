@@ -37,16 +37,16 @@ fn through(
 
 proptest! {
     #[test]
-    fn the_external_sort_equals_the_standard_one(
+    fn the_external_sort_equals_the_standard_library(
         times in prop::collection::vec(0..500u64, 1..400), window in 1..50usize, run in 1..50usize,
     ) {
         let requests = at_times(&times);
-        let found = through(&requests, Order::Sort, window, run).expect("sorted");
-        prop_assert_eq!(found, sorted(&requests));
+        let ordered = through(&requests, Order::Sort, window, run).expect("sorted");
+        prop_assert_eq!(ordered, sorted(&requests));
     }
 
     #[test]
-    fn the_window_sorts_what_is_late_by_no_more_than_it_holds(
+    fn the_window_sorts_requests_that_are_late_by_up_to_its_size(
         moves in prop::collection::vec(0..20u64, 1..400), window in 20..60usize,
     ) {
         // Shifted by fewer than 20 places from sorted order.
@@ -63,7 +63,7 @@ proptest! {
     ) {
         let requests = at_times(&times);
         match through(&requests, Order::Window, window, 1) {
-            Ok(found) => prop_assert_eq!(found, sorted(&requests)),
+            Ok(ordered) => prop_assert_eq!(ordered, sorted(&requests)),
             Err(TraceError::TooFarBack { .. }) => {}
             Err(error) => prop_assert!(false, "{}", error),
         }
@@ -102,7 +102,7 @@ fn a_file_out_of_order_beyond_the_window_is_sorted_when_it_is_read_from_a_path()
 }
 
 #[test]
-fn a_job_stops_when_it_is_told_to() {
+fn a_job_stops_when_cancelled() {
     let text = csv(&at_times(&[1, 2, 3]));
     for order in [Order::Window, Order::Sort] {
         let mut trace = Trace::new(reader(&text, None).expect("csv"), order);

@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn an_iolog_is_read_back_but_for_what_it_cannot_hold(
+    fn an_iolog_is_read_back_except_for_unsupported_fields(
         mut requests in prop::collection::vec(any_request(), 1..60),
     ) {
         requests.sort_by_key(|request| request.at);

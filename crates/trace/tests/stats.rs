@@ -63,25 +63,25 @@ fn naive(requests: &[Request]) -> Info {
     }
     let answered = data.iter().filter(|r| r.response.is_some()).count();
     let known = !data.is_empty() && answered * 10 >= data.len() * 9;
-    let part = |n: f64, of: f64| (of > 0.0).then(|| n / of);
+    let part = |n: f64, total: f64| (total > 0.0).then(|| n / total);
     // The names are private to the type, so they are taken from it; only the values are computed
     // here.
-    let shares = |values: [f64; 8], of: Option<drivebay_trace::Shares>| {
-        of.map(|mut shares| {
+    let shares = |values: [f64; 8], measured: Option<drivebay_trace::Shares>| {
+        measured.map(|mut shares| {
             shares.values = values;
             shares
         })
     };
-    let found = info(requests);
-    assert_eq!(found.size_share.is_some(), !data.is_empty());
-    assert_eq!(found.queue_depth_share.is_some(), known);
+    let measured = info(requests);
+    assert_eq!(measured.size_share.is_some(), !data.is_empty());
+    assert_eq!(measured.queue_depth_share.is_some(), known);
     Info {
         reads: count(Read),
         writes: count(Write),
         read_bytes: sum(Read),
         written_bytes: sum(Write),
-        size_share: shares(of_size, found.size_share),
-        queue_depth_share: shares(depths, found.queue_depth_share),
+        size_share: shares(of_size, measured.size_share),
+        queue_depth_share: shares(depths, measured.queue_depth_share),
         queue_depth_mean: part(depth_sum as f64, ios).filter(|_| known),
         sequential_share: part(sequential as f64, ios),
         idle_s: known.then_some(idle as f64 / 1e9),
@@ -161,14 +161,17 @@ fn figures_by_hand() {
 }
 
 #[test]
-fn what_the_trace_does_not_say_is_null() {
+fn missing_information_is_null() {
     let plain = |op: Op| request((0, op, 0, 4096, 0, None));
-    let found = info(&[plain(Read)]);
-    assert_eq!((found.queue_depth_mean, found.idle_s, found.overwrite_share), (None, None, None));
-    assert!(found.queue_depth_share.is_none() && found.sequential_share == Some(0.0));
-    let found = info(&[plain(Trim)]);
-    assert_eq!((found.sequential_share, found.footprint_bytes), (None, Some(0)));
-    assert!(found.size_share.is_none());
+    let measured = info(&[plain(Read)]);
+    assert_eq!(
+        (measured.queue_depth_mean, measured.idle_s, measured.overwrite_share),
+        (None, None, None)
+    );
+    assert!(measured.queue_depth_share.is_none() && measured.sequential_share == Some(0.0));
+    let measured = info(&[plain(Trim)]);
+    assert_eq!((measured.sequential_share, measured.footprint_bytes), (None, Some(0)));
+    assert!(measured.size_share.is_none());
 }
 
 #[test]
@@ -185,11 +188,11 @@ fn as_many_streams_as_remembered_are_sequential_and_one_more_is_not() {
 #[test]
 fn too_many_devices_are_refused_and_the_most_are_not() {
     let mut stats = Stats::default();
-    let one = |device| [request((0, Read, 0, 512, device, None))];
+    let request_of = |device| [request((0, Read, 0, 512, device, None))];
     for device in 0..65_536 {
-        stats.add(&one(device)).expect("within the bound");
+        stats.add(&request_of(device)).expect("within the bound");
     }
-    assert!(stats.add(&one(65_536)).is_err());
+    assert!(stats.add(&request_of(65_536)).is_err());
 }
 
 #[test]
@@ -198,7 +201,7 @@ fn a_footprint_too_scattered_to_remember_is_null_and_the_rest_is_kept() {
     for i in 0..(1u64 << 22) + 1 {
         stats.add(&[request((i, Write, i << 21, 512, 0, Some(1)))]).expect("one device");
     }
-    let found = stats.info();
-    assert_eq!((found.footprint_bytes, found.overwrite_share), (None, None));
-    assert_eq!(found.writes, (1 << 22) + 1);
+    let measured = stats.info();
+    assert_eq!((measured.footprint_bytes, measured.overwrite_share), (None, None));
+    assert_eq!(measured.writes, (1 << 22) + 1);
 }

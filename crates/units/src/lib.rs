@@ -1,4 +1,5 @@
-//! Units: time, sizes and addresses as types, the seeded random generator, and histograms of times.
+//! Units: time, sizes and addresses as types, the seeded random generator, histograms of times, and
+//! counts of I/Os.
 //!
 //! Time is integer nanoseconds, each kind of address is a type, and only meaningful operations
 //! exist. This crate knows nothing of drives, workloads or files.
@@ -6,6 +7,7 @@
 mod address;
 mod divide;
 mod histogram;
+mod io_counts;
 mod named;
 mod rng;
 mod time;
@@ -13,5 +15,6 @@ mod time;
 pub use address::{Lpn, Ppa, SECTOR_BYTES};
 pub use divide::Divider;
 pub use histogram::{Bin, Histogram};
+pub use io_counts::IoCounts;
 pub use rng::{Rng, mix, mix_upper};
 pub use time::Nanos;

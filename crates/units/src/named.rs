@@ -22,7 +22,7 @@ macro_rules! named {
             /// Returns the variant with this name.
             #[must_use]
             pub fn from_name(word: &str) -> Option<$name> {
-                $name::ALL.into_iter().find(|one| one.name() == word)
+                $name::ALL.into_iter().find(|variant| variant.name() == word)
             }
         }
     };

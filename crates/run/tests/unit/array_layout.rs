@@ -27,12 +27,13 @@ fn planned(layout: &Layout, io: Io, standing: &Standing) -> Plan {
 
 /// Parity rows of the commands with operation `op`, as (member, row).
 fn rows_of(parts: &[(usize, Io)], op: Op) -> HashSet<(usize, u64)> {
-    let of = parts.iter().filter(|(_, io)| io.op == op);
-    of.flat_map(|&(member, io)| {
-        let end = io.lba + u64::from(io.sectors);
-        (io.lba / ROW_SECTORS..end.div_ceil(ROW_SECTORS)).map(move |row| (member, row))
-    })
-    .collect()
+    let commands = parts.iter().filter(|(_, io)| io.op == op);
+    commands
+        .flat_map(|&(member, io)| {
+            let end = io.lba + u64::from(io.sectors);
+            (io.lba / ROW_SECTORS..end.div_ceil(ROW_SECTORS)).map(move |row| (member, row))
+        })
+        .collect()
 }
 
 #[test]

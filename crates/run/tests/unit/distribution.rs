@@ -19,12 +19,12 @@ fn ranks_follow_zipfs_law() {
         for range in [0..1, 1..2, 2..5, 5..20, 20..100, 100..1_000] {
             let share: f64 = range.clone().map(weight).sum::<f64>() / sum;
             let expected = share * DRAWS as f64;
-            let found: u64 = counts[range.clone()].iter().sum();
+            let count: u64 = counts[range.clone()].iter().sum();
             // Five standard deviations of a binomial count.
             let allowed = 5.0 * (expected * (1.0 - share)).sqrt() + 1.0;
             assert!(
-                (found as f64 - expected).abs() < allowed,
-                "{theta} {range:?}: {found}, not {expected}"
+                (count as f64 - expected).abs() < allowed,
+                "{theta} {range:?}: {count}, not {expected}"
             );
         }
     }
@@ -46,7 +46,7 @@ fn zones_get_their_shares_of_accesses_and_stay_within_their_bounds() {
 }
 
 #[test]
-fn scattered_zones_get_their_shares_and_lie_everywhere() {
+fn scattered_zones_get_their_shares_and_cover_the_span() {
     let offsets: Offsets = "zoned-scattered:0/60:100/40".parse().expect("allowed");
     let skew = Skew::new(&offsets, 1_000).expect("it is skewed");
     let mut rng = Rng::new(2);
@@ -62,7 +62,7 @@ fn scattered_zones_get_their_shares_and_lie_everywhere() {
 }
 
 #[test]
-fn what_is_no_distribution_is_refused_in_its_own_words() {
+fn invalid_distributions_are_refused_with_the_allowed_form() {
     for text in [
         "zipf",
         "zipf:0",
@@ -111,7 +111,7 @@ fn what_is_no_distribution_is_refused_in_its_own_words() {
 /// times as many blocks: 0.70 by the law for a million blocks, compared with 0.57 for a 64th of
 /// them with one rank each.
 #[test]
-fn a_block_that_stands_for_several_ranks_is_as_popular_as_they_are_together() {
+fn a_block_with_several_ranks_is_as_popular_as_their_sum() {
     const BLOCKS: u64 = 15_625;
     const DRAWS: u64 = 400_000;
     let harmonic = |n: u64| (1..=n).map(|k| 1.0 / k as f64).sum::<f64>();
@@ -126,7 +126,7 @@ fn a_block_that_stands_for_several_ranks_is_as_popular_as_they_are_together() {
         counts.sort_unstable_by_key(|&count| u64::MAX - count);
         let top: u64 = counts[..BLOCKS as usize / 100].iter().sum();
         let expected = harmonic(BLOCKS / 100 * ranks) / harmonic(BLOCKS * ranks);
-        let found = top as f64 / DRAWS as f64;
-        assert!((found - expected).abs() < 0.005, "{ranks}: {found}, not {expected}");
+        let share = top as f64 / DRAWS as f64;
+        assert!((share - expected).abs() < 0.005, "{ranks}: {share}, not {expected}");
     }
 }

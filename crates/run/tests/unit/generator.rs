@@ -24,21 +24,21 @@ fn load(pattern: Pattern) -> Workload {
 }
 
 #[test]
-fn mixed_sequential_loads_have_a_stream_each_or_share_one() {
+fn reads_and_writes_have_separate_streams_or_share_a_stream() {
     let round = |count: u64| (0..count).map(|n| n % BLOCKS).collect::<Vec<_>>();
-    let of = |drawn: &[(Op, u64)], op| {
+    let addresses = |drawn: &[(Op, u64)], op| {
         drawn.iter().filter(|io| io.0 == op).map(|io| io.1).collect::<Vec<_>>()
     };
     let each = blocks(&load(Pattern::Sequential), 5_000);
     for op in [Op::Read, Op::Write] {
-        let stream = of(&each, op);
+        let stream = addresses(&each, op);
         assert!(stream.len() > 1_900, "both wrap");
         assert_eq!(stream, round(stream.len() as u64));
     }
     let shared = Workload { streams: Streams::Shared, ..load(Pattern::Sequential) };
     let drawn = blocks(&shared, 5_000);
     assert_eq!(drawn.iter().map(|io| io.1).collect::<Vec<_>>(), round(5_000));
-    let reads = of(&drawn, Op::Read).len() as f64;
+    let reads = addresses(&drawn, Op::Read).len() as f64;
     assert!((reads / 5_000.0 - 0.6).abs() < 0.03, "{reads}");
 }
 
@@ -47,12 +47,12 @@ fn a_flush_follows_so_many_writes_and_changes_no_other_request() {
     let plain = Workload { trim_percent: 10.0, ..load(Pattern::Random) };
     let mut with_flushes = Generator::new(&Workload { fsync: Some(3), ..plain.clone() }, 1);
     let drawn: Vec<Io> = (0..5_000).map(|_| with_flushes.next_io()).collect();
-    let of = |part: &[Io], op| part.iter().filter(|io| io.op == op).count();
+    let count = |part: &[Io], op| part.iter().filter(|io| io.op == op).count();
     let mut parts: Vec<_> = drawn.split_inclusive(|io| io.op == Op::Flush).collect();
     let last = parts.pop().expect("not empty");
-    assert!(parts.len() > 400 && of(last, Op::Write) <= 3);
+    assert!(parts.len() > 400 && count(last, Op::Write) <= 3);
     for part in parts {
-        assert_eq!(of(part, Op::Write), 3);
+        assert_eq!(count(part, Op::Write), 3);
         assert_eq!(part[part.len() - 2].op, Op::Write, "right behind the third");
     }
     let mut without = Generator::new(&plain, 1);

@@ -53,8 +53,8 @@ fn a_command_waits_for_the_place_that_is_free_first() {
     assert_eq!(places.free_at(), Nanos::ZERO);
     places.take();
     assert_eq!(places.free_at(), NEVER);
-    places.give_back(Nanos(70));
-    places.give_back(Nanos(50));
+    places.release(Nanos(70));
+    places.release(Nanos(50));
     assert_eq!(places.free_at(), Nanos(50));
     places.take();
     assert_eq!(places.free_at(), Nanos(70));

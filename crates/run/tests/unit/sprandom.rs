@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_pass_writes_each_block_and_some_again_as_many_as_it_says() {
+fn a_pass_writes_each_block_and_has_the_announced_length() {
     for (blocks, spare) in [(1, 0.07), (99, 0.3), (5_000, 0.07), (100_000, 0.28), (40_000, 1.0)] {
         let mut generator = Sprandom::new(blocks, spare, Rng::new(3));
         let length = Sprandom::pass_blocks(blocks, spare);
@@ -18,7 +18,7 @@ fn a_pass_writes_each_block_and_some_again_as_many_as_it_says() {
 
 /// Spans larger than any drive are refused later, with a message.
 #[test]
-fn a_span_that_no_drive_has_has_a_length_too() {
+fn a_span_larger_than_any_drive_has_a_length() {
     assert!(Sprandom::pass_blocks(u64::MAX >> 9, 1.0) > u64::MAX >> 9);
 }
 

@@ -23,7 +23,7 @@ impl Engine {
     pub(crate) fn record(&mut self, path: &Path) -> Result<(), ServeError> {
         let spec = self.device.spec();
         let (drive, sectors) = (spec.raw.drive.name.clone(), self.store.sectors());
-        let header = Header { drive, sectors, rules: Some(Rules::of(spec)) };
+        let header = Header { drive, sectors, rules: Some(Rules::from_spec(spec)) };
         let mut recorder = Recorder::create(path, &header)?;
         let mut lba = 0;
         while lba < sectors {

@@ -85,7 +85,7 @@ impl<R: Row> Csv<R> {
     #[inline]
     fn request(&self, fields: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Option<Request>, Problem> {
         let (at, response, op) = (Nanos::ZERO, None, Op::Read);
-        let mut found = Request { at, offset_bytes: 0, bytes: 0, response, device: 0, op };
+        let mut request = Request { at, offset_bytes: 0, bytes: 0, response, device: 0, op };
         let mut is_io = true;
         for ((name, holds), field) in R::TABLE.columns.iter().zip(fields) {
             let needed = !matches!(holds, Response);
@@ -94,21 +94,21 @@ impl<R: Row> Csv<R> {
                 return Ok(None);
             }
             match *holds {
-                Time => found.at = Nanos(self.0.ns(field, name)?),
+                Time => request.at = Nanos(self.0.ns(field, name)?),
                 Kind(kind) => match kind(field)? {
-                    Some(op) => found.op = op,
+                    Some(op) => request.op = op,
                     None => is_io = false,
                 },
-                Offset(unit) => found.offset_bytes = scaled(field, unit, name)?,
-                Length(unit) => found.bytes = scaled(field, unit, name)?,
-                Device => found.device = device(field, name)?,
+                Offset(unit) => request.offset_bytes = scaled(field, unit, name)?,
+                Length(unit) => request.bytes = scaled(field, unit, name)?,
+                Device => request.device = device(field, name)?,
                 Response if trimmed(field).is_empty() => {}
-                Response => found.response = Some(Nanos(self.0.ns(field, name)?)),
+                Response => request.response = Some(Nanos(self.0.ns(field, name)?)),
                 Other => {}
             }
         }
         out.skipped.other_events += u64::from(!is_io);
-        Ok(is_io.then(|| for_op(found)))
+        Ok(is_io.then(|| for_op(request)))
     }
 }
 

@@ -118,7 +118,7 @@ impl Event<'_> {
                 let known = pairs.complete(key, at, out)?;
                 out.skipped.unmatched += u64::from(!known && !of_bio);
             }
-            Action::Requeue => out.skipped.requeued += u64::from(pairs.take_back(key)),
+            Action::Requeue => out.skipped.requeued += u64::from(pairs.requeue(key)),
         }
         Ok(())
     }
@@ -190,9 +190,9 @@ impl Parse for Ftrace {
             (b"complete:", Action::Complete),
             (b"requeue:", Action::Requeue),
         ];
-        let found =
+        let event =
             names.iter().find_map(|(name, action)| Some((rest.strip_prefix(*name)?, *action)));
-        let Some((rest, action)) = found else {
+        let Some((rest, action)) = event else {
             // Another event, unless the line is cut off inside one of these names.
             let cut = names.iter().any(|(name, _)| name.starts_with(rest));
             return if cut { Err(no_line(line)) } else { other_line(line, out) };

@@ -114,7 +114,7 @@ impl ColumnMap {
                 let known = OF_USER.map(|(_, name, _)| name).join(", ");
                 return refuse(format!("'{field}' is not a field; must be one of {known}"));
             };
-            let of = &mut wanted[at];
+            let entry = &mut wanted[at];
             let (name, unit) = match column.rsplit_once(':') {
                 Some((name, unit)) => (name.trim(), Some(unit.trim())),
                 None => (column.trim(), None),
@@ -122,16 +122,16 @@ impl ColumnMap {
             if name.is_empty() {
                 return refuse(format!("'{part}' names no column"));
             }
-            of.names = vec![name.to_string()];
-            of.required = true;
+            entry.names = vec![name.to_string()];
+            entry.required = true;
             let Some(unit) = unit else { continue };
-            let is_time = of.is_time();
+            let is_time = entry.is_time();
             let time = TimeUnit::from_name(unit).filter(|_| is_time).map(TimeUnit::ns);
             let number = unit.parse().ok().filter(|number| *number > 0);
-            match (of.field, time.or(number)) {
-                (Field::Op, _) => of.read = Some(unit.to_string()),
+            match (entry.field, time.or(number)) {
+                (Field::Op, _) => entry.read = Some(unit.to_string()),
                 (Field::Device, _) => return refuse(format!("'{part}': a device has no unit")),
-                (_, Some(number)) => of.unit = Some(number),
+                (_, Some(number)) => entry.unit = Some(number),
                 (_, None) => {
                     let must =
                         if is_time { "s, ms, us, ns or a number" } else { "a number of bytes" };
@@ -174,8 +174,8 @@ impl Mapped {
             mapped
                 .wanted
                 .iter_mut()
-                .filter(|of| of.is_time())
-                .for_each(|of| of.unit = Some(unit.ns()));
+                .filter(|column| column.is_time())
+                .for_each(|column| column.unit = Some(unit.ns()));
         }
         mapped
     }
@@ -234,17 +234,18 @@ impl Mapped {
     /// Creates the parser for the user's columns.
     pub(crate) fn by(columns: &ColumnMap, unit: Option<TimeUnit>) -> Mapped {
         let mut wanted = columns.0.clone();
-        let times = wanted.iter_mut().filter(|of| of.is_time() && of.unit.is_none());
-        times.for_each(|of| of.unit = unit.map(TimeUnit::ns));
+        let times = wanted.iter_mut().filter(|column| column.is_time() && column.unit.is_none());
+        times.for_each(|column| column.unit = unit.map(TimeUnit::ns));
         let mut mapped = Mapped::new(wanted, None, op_word);
         mapped.by_user = true;
-        let number =
-            |of: &Wanted| of.names[0].parse().ok().filter(|at| (1..=COLUMNS_MAX).contains(at));
-        if mapped.wanted.iter().all(|of| !of.required || number(of).is_some()) {
+        let number = |column: &Wanted| {
+            column.names[0].parse().ok().filter(|at| (1..=COLUMNS_MAX).contains(at))
+        };
+        if mapped.wanted.iter().all(|column| !column.required || number(column).is_some()) {
             let mut places = [None; FIELDS];
-            for of in mapped.wanted.iter_mut().filter(|of| of.required) {
-                places[of.field as usize] = number(of).map(|at| at - 1);
-                of.names[0].insert_str(0, "column ");
+            for column in mapped.wanted.iter_mut().filter(|column| column.required) {
+                places[column.field as usize] = number(column).map(|at| at - 1);
+                column.names[0].insert_str(0, "column ");
             }
             mapped.places = Some(places);
         }
@@ -257,16 +258,16 @@ impl Mapped {
         let separator = separator_of(line);
         let (fields, _) = fields(line, separator);
         let mut places = [None; FIELDS];
-        for of in &mut self.wanted {
+        for column in &mut self.wanted {
             let place = |name: &String| {
                 fields.iter().position(|field| field.eq_ignore_ascii_case(name.as_bytes()))
             };
-            match of.names.iter().enumerate().find_map(|(at, name)| Some((at, place(name)?))) {
+            match column.names.iter().enumerate().find_map(|(at, name)| Some((at, place(name)?))) {
                 Some((at, place)) => {
-                    of.names.swap(0, at); // first name, used in messages
-                    places[of.field as usize] = Some(place);
+                    column.names.swap(0, at); // first name, used in messages
+                    places[column.field as usize] = Some(place);
                 }
-                None if of.required => return false,
+                None if column.required => return false,
                 None => {}
             }
         }
@@ -277,14 +278,16 @@ impl Mapped {
     #[cold]
     fn no_header(&self, line: &[u8]) -> Problem {
         let (fields, count) = fields(line, separator_of(line));
-        let there: Vec<_> = fields.iter().take(count.min(20)).map(|name| shown(name)).collect();
-        let there = there.join(", ");
-        let is_there =
+        let names: Vec<_> = fields.iter().take(count.min(20)).map(|name| shown(name)).collect();
+        let names = names.join(", ");
+        let is_present =
             |name: &String| fields.iter().any(|field| field.eq_ignore_ascii_case(name.as_bytes()));
-        let mut missing =
-            self.wanted.iter().filter(|of| of.required && !of.names.iter().any(is_there));
-        let missing = missing.next().map(|of| of.names.join(" or ")).unwrap_or_default();
-        let what = format!("no column is named {missing}; this line has {there}");
+        let mut missing = self
+            .wanted
+            .iter()
+            .filter(|column| column.required && !column.names.iter().any(is_present));
+        let missing = missing.next().map(|column| column.names.join(" or ")).unwrap_or_default();
+        let what = format!("no column is named {missing}; this line has {names}");
         if self.by_user {
             let hint =
                 "--columns time=NAME:us,offset=NAME:512,length=NAME,op=NAME, or numbers from 1";
@@ -306,21 +309,21 @@ impl Mapped {
         let (mut at, mut offset_bytes, mut bytes, mut response) = (0, 0, 0, None);
         let mut op = Op::Read;
         let mut has_op = false;
-        for of in &self.wanted {
-            let Some(value) = field(of.field) else { continue };
-            let name = &of.names[0];
-            match of.field {
-                Field::Time => at = measure(value, of.unit, name)?,
+        for column in &self.wanted {
+            let Some(value) = field(column.field) else { continue };
+            let name = &column.names[0];
+            match column.field {
+                Field::Time => at = measure(value, column.unit, name)?,
                 Field::Offset if self.by_user || places[Field::Block as usize].is_some() => {
-                    offset_bytes = measure(value, of.unit, name)?;
+                    offset_bytes = measure(value, column.unit, name)?;
                 }
                 Field::Offset => offset_bytes = whole(value, name)? % OBJECT_SECTORS * SECTOR_BYTES,
-                Field::Length => bytes = measure(value, of.unit, name)?,
+                Field::Length => bytes = measure(value, column.unit, name)?,
                 Field::Response if value.is_empty() => {}
-                Field::Response => response = Some(Nanos(measure(value, of.unit, name)?)),
+                Field::Response => response = Some(Nanos(measure(value, column.unit, name)?)),
                 Field::Op => {
                     has_op = true;
-                    op = match &of.read {
+                    op = match &column.read {
                         Some(read) if read.as_bytes().eq_ignore_ascii_case(value) => Op::Read,
                         Some(_) => Op::Write,
                         None => {

@@ -23,8 +23,8 @@ pub(crate) type Key = (u32, u64, Op);
 /// An issue, linked with the previous and next issue of the same key.
 struct Slot {
     request: Option<(Key, Request)>,
-    before: Option<u64>,
-    behind: Option<u64>,
+    previous: Option<u64>,
+    next: Option<u64>,
 }
 
 /// Issues that wait for their completions.
@@ -55,11 +55,11 @@ impl Pairs {
         let number = self.first + self.open.len() as u64;
         let ends = self.by_key.entry(key).or_insert((number, number));
         let newest = std::mem::replace(&mut ends.1, number);
-        let before = (newest != number).then_some(newest);
-        if let Some(before) = before {
-            self.slot(before).behind = Some(number);
+        let previous = (newest != number).then_some(newest);
+        if let Some(previous) = previous {
+            self.slot(previous).next = Some(number);
         }
-        self.open.push_back(Slot { request: Some((key, request)), before, behind: None });
+        self.open.push_back(Slot { request: Some((key, request)), previous, next: None });
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl Pairs {
 
     /// Removes a request that the driver requeues, and will issue again; returns true if its issue
     /// was seen.
-    pub(crate) fn take_back(&mut self, key: Key) -> bool {
+    pub(crate) fn requeue(&mut self, key: Key) -> bool {
         let Some((_, newest)) = self.by_key.get(&key).copied() else { return false };
         self.remove(newest);
         self.forget_ended();
@@ -101,21 +101,21 @@ impl Pairs {
     /// Removes an open issue.
     fn remove(&mut self, number: u64) -> Request {
         let slot = self.slot(number);
-        let (before, behind) = (slot.before.take(), slot.behind.take());
+        let (previous, next) = (slot.previous.take(), slot.next.take());
         let (key, request) = slot.request.take().expect("open until removed");
-        if let Some(before) = before {
-            self.slot(before).behind = behind;
+        if let Some(previous) = previous {
+            self.slot(previous).next = next;
         }
-        if let Some(behind) = behind {
-            self.slot(behind).before = before;
+        if let Some(next) = next {
+            self.slot(next).previous = previous;
         }
         let (oldest, newest) = self.by_key.get_mut(&key).expect("has an open issue");
-        match (before, behind) {
+        match (previous, next) {
             (None, None) => {
                 self.by_key.remove(&key);
             }
-            (None, Some(behind)) => *oldest = behind,
-            (Some(before), None) => *newest = before,
+            (None, Some(next)) => *oldest = next,
+            (Some(previous), None) => *newest = previous,
             (Some(_), Some(_)) => {}
         }
         request

@@ -6,27 +6,27 @@ fn lines_of(bytes: &[u8]) -> Vec<(u64, String)> {
     let mut lines = Lines::new(Box::new(Cursor::new(bytes.to_vec())));
     lines.peek().expect("readable");
     lines.decode().expect("readable");
-    let mut found = Vec::new();
+    let mut numbered = Vec::new();
     while let Some(line) = lines.next().expect("readable") {
         let text = String::from_utf8(line.to_vec()).expect("text");
-        found.push((lines.number(), text));
+        numbered.push((lines.number(), text));
     }
-    found
+    numbered
 }
 
 #[test]
 fn every_line_end_counts_once() {
-    let found = lines_of(b"a\nb\r\nc\rd\n\r\n\ne");
+    let lines = lines_of(b"a\nb\r\nc\rd\n\r\n\ne");
     let expected = [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, ""), (6, ""), (7, "e")]
         .map(|(n, s)| (n, s.to_string()));
-    assert_eq!(found, expected);
+    assert_eq!(lines, expected);
 }
 
 #[test]
 fn runs_of_nul_end_a_line_and_are_counted_where_they_are_inside() {
     let zeros = "\0".repeat(BUFFER_BYTES);
-    let found = lines_of(format!("a\nb{zeros}c\nd\0\0e\r\nf\n{zeros}").as_bytes());
-    let texts: Vec<_> = found.iter().filter(|(_, text)| !text.is_empty()).cloned().collect();
+    let lines = lines_of(format!("a\nb{zeros}c\nd\0\0e\r\nf\n{zeros}").as_bytes());
+    let texts: Vec<_> = lines.iter().filter(|(_, text)| !text.is_empty()).cloned().collect();
     let expected = [(1, "a"), (2, "b"), (2, "c"), (3, "d"), (3, "e"), (4, "f")];
     assert_eq!(texts, expected.map(|(n, s)| (n, s.to_string())));
     let mut lines = Lines::new(Box::new(Cursor::new(b"a\0\0b\n\0c\n\0\0\0".to_vec())));
@@ -75,10 +75,10 @@ fn a_line_may_be_as_long_as_the_bound_and_no_longer() {
 #[test]
 fn lines_longer_than_what_is_read_at_once_are_whole() {
     let text: String = (0..50_000).map(|i| format!("line number {i}\r\n")).collect();
-    let found = lines_of(text.as_bytes());
-    assert_eq!(found.len(), 50_000);
+    let lines = lines_of(text.as_bytes());
+    assert_eq!(lines.len(), 50_000);
     assert!(
-        found
+        lines
             .iter()
             .enumerate()
             .all(|(i, (n, s))| { *n == i as u64 + 1 && *s == format!("line number {i}") })

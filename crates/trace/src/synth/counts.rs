@@ -104,13 +104,13 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
     let other_mean = (mean - bytes) / other;
     // Mix of weights that fall with the size and weights that grow with it, so that the mean is
     // met.
-    let of = |weight: fn(f64) -> f64| {
+    let normalized = |weight: fn(f64) -> f64| {
         let weights: Vec<f64> =
             chosen.other_kib.iter().map(|&kib| weight(kib as f64 * 1024.0)).collect();
         let sum: f64 = weights.iter().sum();
         weights.into_iter().map(|weight| weight / sum).collect::<Vec<_>>()
     };
-    let (falling, growing) = (of(|bytes| 1.0 / bytes), of(|bytes| bytes));
+    let (falling, growing) = (normalized(|bytes| 1.0 / bytes), normalized(|bytes| bytes));
     let mean_of = |weights: &[f64]| -> f64 {
         weights.iter().zip(&chosen.other_kib).map(|(w, &kib)| w * kib as f64 * 1024.0).sum()
     };
@@ -118,7 +118,7 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
     let mix = (other_mean - low) / (high - low);
     if !(0.0..=1.0).contains(&mix) {
         let problem = format!(
-            "the sizes outside the table must have a mean of {other_mean:.0} bytes for the \
+            "the sizes outside the table must have a mean normalized {other_mean:.0} bytes for the \
              printed volume; other_kib allows {low:.0} to {high:.0}"
         );
         return Err(SynthError::new(&profile.name, problem, "change chosen.other_kib"));

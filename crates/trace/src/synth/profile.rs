@@ -107,16 +107,16 @@ pub struct Phase {
     /// Share of all I/Os, percent.
     pub io_percent: f64,
     /// Odds of reads.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub reads: f64,
     /// Odds of I/Os from 64 KiB on.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub large: f64,
     /// Odds of sequential I/Os.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub sequential: f64,
     /// Odds of groups of four and more.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub deep: f64,
     /// Size of its own data; half of it is old files, which are only read.
     pub data_gb: f64,
@@ -130,14 +130,14 @@ pub struct Phase {
     #[serde(default)]
     pub in_place: bool,
     /// Length of gaps, relative to the whole trace.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub gaps: f64,
     /// Number of pauses, relative to the whole trace.
-    #[serde(default = "one")]
+    #[serde(default = "neutral_odds")]
     pub pauses: f64,
 }
 
-fn one() -> f64 {
+fn neutral_odds() -> f64 {
     1.0
 }
 
@@ -159,8 +159,8 @@ impl Profile {
     /// # Errors
     /// If the name is unknown.
     pub fn text(name: &str) -> Result<&'static str, SynthError> {
-        let found = FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
-        found.ok_or_else(|| {
+        let text = FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+        text.ok_or_else(|| {
             let problem = format!("'{name}' is unknown; must be {}", Profile::names().join(", "));
             SynthError::new("trace", problem, "drivebay trace synth light --out light.csv")
         })
@@ -180,66 +180,83 @@ impl Profile {
     }
 
     fn check(&self) -> Result<(), SynthError> {
-        let refuse = |field: &str, allowed: &str| {
-            let problem = format!("{field} is not allowed; must be {allowed}");
-            Err(SynthError::new(
-                &format!("profile {}", self.name),
-                problem,
-                "change it in the profile",
-            ))
-        };
+        self.check_published()?;
+        self.check_chosen()?;
+        self.check_phases()
+    }
+
+    fn refuse(&self, field: &str, allowed: &str) -> Result<(), SynthError> {
+        let problem = format!("{field} is not allowed; must be {allowed}");
+        let place = format!("profile {}", self.name);
+        Err(SynthError::new(&place, problem, "change it in the profile"))
+    }
+
+    fn check_published(&self) -> Result<(), SynthError> {
         let p = &self.published;
         let shares = |shares: &[f64]| {
             shares.iter().all(|share| (0.0..=100.0).contains(share))
                 && shares.iter().sum::<f64>() <= 100.5
         };
         if !(1..=1 << 40).contains(&p.reads) || !(1..=1 << 40).contains(&p.writes) {
-            return refuse("published.reads or writes", "1 to 2^40");
+            return self.refuse("published.reads or writes", "1 to 2^40");
         }
         if !shares(&p.size_percent) || !shares(&p.depth_percent) || p.depth_percent[0] <= 0.0 {
-            return refuse("published.size_percent or depth_percent", "shares, together up to 100");
+            let field = "published.size_percent or depth_percent";
+            return self.refuse(field, "shares, together up to 100");
         }
         if !(1.0..100.0).contains(&p.sequential_percent) {
-            return refuse("published.sequential_percent", "1 to 99");
+            return self.refuse("published.sequential_percent", "1 to 99");
         }
+        Ok(())
+    }
+
+    fn check_chosen(&self) -> Result<(), SynthError> {
         let c = &self.chosen;
         let small = |&bytes: &u64| bytes > 0 && bytes < 4096 && bytes % 512 == 0;
-        if c.small_bytes.is_empty() || c.small_bytes.len() > 8 || !c.small_bytes.iter().all(small) {
-            return refuse("chosen.small_bytes", "one to eight multiples of 512 below 4096");
+        if !(1..=8).contains(&c.small_bytes.len()) || !c.small_bytes.iter().all(small) {
+            let allowed = "one to eight multiples of 512 below 4096";
+            return self.refuse("chosen.small_bytes", allowed);
         }
-        let other = |&kib: &u64| kib > 0 && kib * 1024 <= BYTES_MAX && kib % 4 == 0;
         let taken = [4, 8, 16, 32, 64, 128];
-        if !(2..=16).contains(&c.other_kib.len())
-            || !c.other_kib.iter().all(|kib| other(kib) && !taken.contains(kib))
-        {
-            return refuse(
-                "chosen.other_kib",
-                "two to sixteen multiples of 4 that are not in the table",
-            );
+        let other =
+            |kib: &u64| *kib > 0 && kib * 1024 <= BYTES_MAX && kib % 4 == 0 && !taken.contains(kib);
+        if !(2..=16).contains(&c.other_kib.len()) || !c.other_kib.iter().all(other) {
+            let allowed = "two to sixteen multiples of 4 that are not in the table";
+            return self.refuse("chosen.other_kib", allowed);
         }
         if c.file_kib > BYTES_MAX >> 10 {
-            return refuse("chosen.file_kib", "0 to 16384");
+            return self.refuse("chosen.file_kib", "0 to 16384");
         }
         let odds = [c.sequential_if_large, c.deep_if_large, c.deep_if_write];
-        let of_phases = |f: fn(&Phase) -> [f64; 4]| self.phases.iter().flat_map(f).collect();
-        let more: Vec<f64> =
-            of_phases(|phase| [phase.reads, phase.large, phase.sequential, phase.deep]);
-        if !odds.iter().chain(&more).all(|odds| (1e-3..=1e3).contains(odds)) {
-            return refuse("odds", "0.001 to 1000");
+        if !odds.iter().all(are_odds) {
+            return self.refuse("odds", ODDS);
         }
         let times = [c.recorded_us, c.gap_us, c.pause_ms];
         if !times.iter().all(|time| (0.0..=1e6).contains(time)) || c.spacing_ns > 1_000_000 {
-            return refuse("chosen times", "0 to a million");
+            return self.refuse("chosen times", "0 to a million");
         }
         if !(1.0..=1e6).contains(&c.recorded_mb_per_s) {
-            return refuse("chosen.recorded_mb_per_s", "1 to a million");
+            return self.refuse("chosen.recorded_mb_per_s", "1 to a million");
         }
         let percents = [c.alike_percent, c.seek_percent, c.system_percent, c.old_percent];
         if !percents.iter().all(|percent| (0.0..=100.0).contains(percent)) {
-            return refuse("chosen percentages", "0 to 100");
+            return self.refuse("chosen percentages", "0 to 100");
         }
-        if self.phases.is_empty() || self.phases.len() > 16 {
-            return refuse("phases", "1 to 16");
+        if !(0.01..=1e5).contains(&c.system_gb) {
+            return self.refuse("chosen.system_gb", "0.01 to 100000");
+        }
+        Ok(())
+    }
+
+    fn check_phases(&self) -> Result<(), SynthError> {
+        if !(1..=16).contains(&self.phases.len()) {
+            return self.refuse("phases", "1 to 16");
+        }
+        let odds = |phase: &Phase| {
+            [phase.reads, phase.large, phase.sequential, phase.deep].iter().all(are_odds)
+        };
+        if !self.phases.iter().all(odds) {
+            return self.refuse("odds", ODDS);
         }
         let sane = |phase: &Phase| {
             phase.io_percent > 0.0
@@ -250,18 +267,22 @@ impl Profile {
                 && (0.0..=1e3).contains(&phase.gaps)
                 && (0.0..=1e3).contains(&phase.pauses)
         };
-        if !self.phases.iter().all(sane) || !(0.01..=1e5).contains(&c.system_gb) {
-            return refuse(
-                "a phase's sizes, streams or percentages",
-                "like those of the other phases",
-            );
+        if !self.phases.iter().all(sane) {
+            let field = "a phase's sizes, streams or percentages";
+            return self.refuse(field, "like those of the other phases");
         }
         let sum: f64 = self.phases.iter().map(|phase| phase.io_percent).sum();
         if (sum - 100.0).abs() > 0.01 {
-            return refuse("io_percent of the phases", "100 in total");
+            return self.refuse("io_percent of the phases", "100 in total");
         }
         Ok(())
     }
+}
+
+const ODDS: &str = "0.001 to 1000";
+
+fn are_odds(odds: &f64) -> bool {
+    (1e-3..=1e3).contains(odds)
 }
 
 /// Converts a share in percent to units of 2^-32, for [`is_drawn`].

@@ -33,9 +33,9 @@ fn each_compression_unpacks_also_in_several_parts() {
     let text: Vec<u8> =
         (0..20_000).flat_map(|i: u32| format!("{}\n", i * 7919).into_bytes()).collect();
     assert_eq!(unpacked(text.clone()).expect("plain"), text);
-    for (one, two) in packed(&text).into_iter().zip(packed(b"more\n")) {
+    for (first, second) in packed(&text).into_iter().zip(packed(b"more\n")) {
         let both = [&text[..], b"more\n"].concat();
-        assert_eq!(unpacked([one, two].concat()).expect("two parts"), both);
+        assert_eq!(unpacked([first, second].concat()).expect("two parts"), both);
     }
     let skippable =
         [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3], &packed(&text)[2][..]].concat();

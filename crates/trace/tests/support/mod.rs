@@ -34,8 +34,8 @@ pub fn drain(mut trace: Trace) -> Result<Vec<Request>, TraceError> {
 /// (ns, op, offset, bytes, device, response in ns)
 pub type Row = (u64, Op, u64, u64, u32, Option<u64>);
 
-pub fn request(of: Row) -> Request {
-    let (at, op, offset_bytes, bytes, device, response) = of;
+pub fn request(row: Row) -> Request {
+    let (at, op, offset_bytes, bytes, device, response) = row;
     Request { at: Nanos(at), op, offset_bytes, bytes, device, response: response.map(Nanos) }
 }
 
