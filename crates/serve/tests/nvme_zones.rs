@@ -3,7 +3,6 @@
 
 use drivebay_drive::ZoneState;
 use drivebay_serve::{Control as _, Io as _, PowerCutLoss};
-use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     COMMAND_SET_ZONED, Cns, CommandEffects, Digests, EFFECT_SUPPORTED, ErrorEntry,
     IdentifyNamespace, IdentifyZonedNamespace, LogPage, NvmOpcode, Sqe, Status, ZoneAction,
@@ -62,7 +61,7 @@ pub fn append(
     (status, result)
 }
 
-pub fn read(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> (Status, Vec<u8>) {
+fn read(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> (Status, Vec<u8>) {
     rig.io(host, nvme_host::io(READ, lba, blocks), blocks * BLOCK as u32, &[])
 }
 

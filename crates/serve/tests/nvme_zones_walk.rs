@@ -7,7 +7,7 @@ use drivebay_wire::nvme::{Sqe, Status, ZoneAction};
 use crate::nvme_host::{self, ZONED_ACTIVE, ZONED_OPEN};
 use crate::nvme_zones::{
     CAPACITY, CLOSED, EMPTY, EXPLICIT, FULL, IMPLICIT, SIZE, WRITE, act, append, block, drive,
-    read, states, versions, zones,
+    states, versions, zones,
 };
 
 /// Simple model of zones, which searches all of them.
