@@ -12,6 +12,7 @@ mod nvme_placement;
 mod nvme_reservations;
 mod nvme_tcp;
 mod nvme_zones;
+mod nvme_zones_walk;
 mod order;
 mod pci_machine;
 mod prop_ahci;

@@ -1,9 +1,8 @@
-//! Zones as hosts use them: Identify, reports, Zone Management, appends, and a random walk compared
-//! with a simple model of zones; over TCP, with a host of our own.
+//! Zones as hosts use them: Identify, reports, Zone Management and appends; over TCP, with a host of
+//! our own.
 
 use drivebay_drive::ZoneState;
 use drivebay_serve::{Control as _, Io as _, PowerCutLoss};
-use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     COMMAND_SET_ZONED, Cns, CommandEffects, Digests, EFFECT_SUPPORTED, ErrorEntry,
     IdentifyNamespace, IdentifyZonedNamespace, LogPage, NvmOpcode, Sqe, Status, ZoneAction,
@@ -15,32 +14,32 @@ use crate::nvme_host::{self, Host, Rig, ZONED_ACTIVE, ZONED_OPEN};
 
 const BLOCK: usize = 4096;
 /// Blocks from zone to zone, and writable blocks of a zone.
-const SIZE: u64 = 2048;
-const CAPACITY: u64 = 1536;
-const WRITE: u8 = NvmOpcode::Write as u8;
+pub const SIZE: u64 = 2048;
+pub const CAPACITY: u64 = 1536;
+pub const WRITE: u8 = NvmOpcode::Write as u8;
 const READ: u8 = NvmOpcode::Read as u8;
 const COMPARE: u8 = NvmOpcode::Compare as u8;
 const APPEND: u8 = NvmOpcode::ZoneAppend as u8;
 
-const EMPTY: u8 = 0x1;
-const IMPLICIT: u8 = 0x2;
-const EXPLICIT: u8 = 0x3;
-const CLOSED: u8 = 0x4;
-const FULL: u8 = 0xe;
+pub const EMPTY: u8 = 0x1;
+pub const IMPLICIT: u8 = 0x2;
+pub const EXPLICIT: u8 = 0x3;
+pub const CLOSED: u8 = 0x4;
+pub const FULL: u8 = 0xe;
 
 /// A drive with zones, its admin queue and an I/O queue.
-fn drive() -> (Rig, Host, Host) {
+pub fn drive() -> (Rig, Host, Host) {
     let mut rig = Rig::zoned();
     let admin = rig.connect(0, Digests::default());
     let io = rig.connect(1, Digests::default());
     (rig, admin, io)
 }
 
-fn zones(rig: &Rig) -> u64 {
+pub fn zones(rig: &Rig) -> u64 {
     rig.engine.zones().len() as u64
 }
 
-fn block(version: u64) -> Vec<u8> {
+pub fn block(version: u64) -> Vec<u8> {
     version.to_le_bytes().repeat(BLOCK / 8)
 }
 
@@ -49,7 +48,13 @@ fn write(rig: &mut Rig, host: &mut Host, lba: u64, version: u64) -> Status {
     rig.io(host, nvme_host::io(WRITE, lba, 1), BLOCK as u32, &block(version)).0
 }
 
-fn append(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32, version: u64) -> (Status, u64) {
+pub fn append(
+    rig: &mut Rig,
+    host: &mut Host,
+    lba: u64,
+    blocks: u32,
+    version: u64,
+) -> (Status, u64) {
     let data = block(version).repeat(blocks as usize);
     let (status, result, _) =
         rig.admin(host, nvme_host::io(APPEND, lba, blocks), blocks * BLOCK as u32, &data);
@@ -61,7 +66,7 @@ fn read(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> (Status, Vec<u
 }
 
 /// Content of each block, by its first bytes.
-fn versions(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> Vec<u64> {
+pub fn versions(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> Vec<u64> {
     let (status, data) = read(rig, host, lba, blocks);
     assert_eq!(status, Status::SUCCESS);
     assert_eq!(data.len(), blocks as usize * BLOCK);
@@ -75,7 +80,7 @@ fn manage(rig: &mut Rig, host: &mut Host, lba: Option<u64>, action: u32) -> Stat
     rig.io(host, Sqe { cdw13: (action | all).into(), ..sqe }, 0, &[]).0
 }
 
-fn act(rig: &mut Rig, host: &mut Host, zone: u64, action: ZoneAction) -> Status {
+pub fn act(rig: &mut Rig, host: &mut Host, zone: u64, action: ZoneAction) -> Status {
     manage(rig, host, Some(zone * SIZE), action as u32)
 }
 
@@ -103,7 +108,7 @@ fn report(
 }
 
 /// State of each zone, and its written blocks: for a full zone all of them.
-fn states(rig: &mut Rig, host: &mut Host) -> Vec<(u8, u64)> {
+pub fn states(rig: &mut Rig, host: &mut Host) -> Vec<(u8, u64)> {
     let (count, all) = report(rig, host, 0, 0, 128);
     assert_eq!(count, zones(rig));
     let of = |(zone, one): (usize, &ZoneDescriptor)| {
@@ -584,223 +589,4 @@ fn a_zone_that_fails_is_told_of() {
     let states: Vec<u8> =
         report(&mut rig, &mut host, 0, 0, 3).1.iter().map(|one| one.state >> 4).collect();
     assert_eq!(states, [0xf, 0xf, EMPTY]);
-}
-
-/// Simple model of zones, which searches all of them.
-struct Naive {
-    zones: Vec<(u8, u64)>,
-    /// Written content of each block of a zone, and the number of blocks that a flush has made
-    /// durable.
-    blocks: Vec<Vec<u64>>,
-    safe: Vec<usize>,
-}
-
-impl Naive {
-    fn new(count: usize) -> Naive {
-        Naive {
-            zones: vec![(EMPTY, 0); count],
-            blocks: vec![Vec::new(); count],
-            safe: vec![0; count],
-        }
-    }
-
-    fn count(&self, which: &[u8]) -> u32 {
-        self.zones.iter().filter(|(state, _)| which.contains(state)).count() as u32
-    }
-
-    fn open(&mut self, zone: usize, to: u8) -> Status {
-        let state = self.zones[zone].0;
-        if state == EMPTY && self.count(&[IMPLICIT, EXPLICIT, CLOSED]) == ZONED_ACTIVE {
-            return Status::TOO_MANY_ACTIVE_ZONES;
-        }
-        if ![IMPLICIT, EXPLICIT].contains(&state) && self.count(&[IMPLICIT, EXPLICIT]) == ZONED_OPEN
-        {
-            let Some(first) = self.zones.iter().position(|(state, _)| *state == IMPLICIT) else {
-                return Status::TOO_MANY_OPEN_ZONES;
-            };
-            self.zones[first].0 = CLOSED;
-        }
-        if state != EXPLICIT {
-            self.zones[zone].0 = to;
-        }
-        Status::SUCCESS
-    }
-
-    fn write(&mut self, zone: usize, at: u64, blocks: u64, version: u64) -> Status {
-        let (state, written) = self.zones[zone];
-        if at + blocks > CAPACITY {
-            return if state == FULL && at < CAPACITY && at + blocks <= CAPACITY {
-                Status::ZONE_IS_FULL
-            } else {
-                Status::ZONE_BOUNDARY_ERROR
-            };
-        }
-        if state == FULL {
-            return Status::ZONE_IS_FULL;
-        }
-        if at != written {
-            return Status::ZONE_INVALID_WRITE;
-        }
-        let opened = self.open(zone, IMPLICIT);
-        if opened == Status::SUCCESS {
-            self.zones[zone].1 += blocks;
-            self.blocks[zone].extend((0..blocks).map(|_| version));
-            if self.zones[zone].1 == CAPACITY {
-                self.zones[zone].0 = FULL;
-            }
-        }
-        opened
-    }
-
-    fn manage(&mut self, zone: usize, action: ZoneAction) -> Status {
-        let state = self.zones[zone].0;
-        match action {
-            ZoneAction::Open if state == FULL => return Status::INVALID_ZONE_STATE_TRANSITION,
-            ZoneAction::Open => return self.open(zone, EXPLICIT),
-            ZoneAction::Close if [IMPLICIT, EXPLICIT].contains(&state) => {
-                self.zones[zone].0 = CLOSED
-            }
-            ZoneAction::Close if state == CLOSED => {}
-            ZoneAction::Finish => self.zones[zone] = (FULL, CAPACITY),
-            ZoneAction::Reset => {
-                (self.zones[zone], self.safe[zone]) = ((EMPTY, 0), 0);
-                self.blocks[zone].clear();
-            }
-            ZoneAction::Close | ZoneAction::Offline | ZoneAction::FlushArea => {
-                return Status::INVALID_ZONE_STATE_TRANSITION;
-            }
-        }
-        Status::SUCCESS
-    }
-
-    fn flush(&mut self) {
-        self.safe = self.blocks.iter().map(Vec::len).collect();
-    }
-
-    /// Compares after a power cut: durable blocks remain, and all remaining blocks are before the
-    /// write pointer.
-    fn recover(&mut self, found: &[(u8, u64)], read: &mut dyn FnMut(usize) -> Vec<u64>) -> u64 {
-        let mut lost = 0;
-        for (zone, &(state, written)) in found.iter().enumerate() {
-            let (was, before) = self.zones[zone];
-            let blocks = &mut self.blocks[zone];
-            let on_media = if state == FULL { blocks.len() as u64 } else { written };
-            assert!(on_media <= before && on_media >= self.safe[zone] as u64, "zone {zone}");
-            lost += before - written;
-            let expected: &[u8] = match was {
-                EMPTY => &[EMPTY],
-                FULL => &[FULL, CLOSED, EMPTY],
-                _ if written == 0 => &[EMPTY],
-                _ => &[CLOSED],
-            };
-            assert!(expected.contains(&state), "zone {zone}: {was} is {state}");
-            let mut now = read(zone);
-            if state == FULL {
-                // A finished zone: blocks that were not durable may be zeros.
-                let mut kept = now.iter().zip(&*blocks).take_while(|(now, was)| now == was).count();
-                kept = kept.max(self.safe[zone]);
-                blocks.truncate(kept);
-            } else {
-                blocks.truncate(written as usize);
-            }
-            let rest = now.split_off(blocks.len());
-            assert_eq!(now, *blocks, "zone {zone}");
-            assert!(
-                rest.iter().all(|&version| version == 0),
-                "zone {zone} behind its write pointer"
-            );
-            self.zones[zone] = (state, written);
-        }
-        self.flush();
-        lost
-    }
-}
-
-#[test]
-fn whatever_is_asked_of_zones_they_are_as_the_book_has_them() {
-    for loss in [PowerCutLoss::All, PowerCutLoss::Random, PowerCutLoss::Unflushed] {
-        let lost: u64 = (1..=8).map(|seed| walk(seed, loss)).sum();
-        assert!(lost > 0, "{loss:?}: a cut takes something");
-    }
-}
-
-/// Random walk with power cuts; returns the number of lost blocks.
-fn walk(seed: u64, loss: PowerCutLoss) -> u64 {
-    let (mut rig, _admin, mut host) = drive();
-    rig.engine.allow_power_cuts(None, loss);
-    let mut rng = Rng::new(seed).fork("zones");
-    let mut naive = Naive::new(zones(&rig) as usize);
-    let mut lost = 0;
-    for version in 1..400 {
-        // Few zones, so that they reach their limits.
-        let zone = rng.below(8) as usize;
-        let start = zone as u64 * SIZE;
-        let written = naive.zones[zone].1;
-        let blocks = 1 + rng.below(32);
-        let status = match rng.below(16) {
-            0..=4 => {
-                let at = if rng.below(8) == 0 { rng.below(SIZE - blocks) } else { written };
-                let at = at.min(SIZE - blocks);
-                let data = block(version).repeat(blocks as usize);
-                let fua = u32::from(rng.below(8) == 0) << 30;
-                let sqe = nvme_host::io(WRITE, start + at, blocks as u32);
-                let sqe = Sqe { cdw12: (sqe.cdw12.get() | fua).into(), ..sqe };
-                let found = rig.io(&mut host, sqe, data.len() as u32, &data).0;
-                let expected = naive.write(zone, at, blocks, version);
-                if fua != 0 && expected == Status::SUCCESS {
-                    naive.safe[zone] = naive.blocks[zone].len();
-                }
-                (found, expected)
-            }
-            5..=7 => {
-                let (found, place) = append(&mut rig, &mut host, start, blocks as u32, version);
-                let expected = if naive.zones[zone].0 == FULL {
-                    Status::ZONE_IS_FULL
-                } else {
-                    naive.write(zone, written, blocks, version)
-                };
-                assert!(found != Status::SUCCESS || place == start + written);
-                (found, expected)
-            }
-            8..=12 => {
-                let actions = [
-                    ZoneAction::Open,
-                    ZoneAction::Close,
-                    ZoneAction::Finish,
-                    ZoneAction::Reset,
-                    ZoneAction::Offline,
-                ];
-                let action = actions[rng.below(5) as usize];
-                (act(&mut rig, &mut host, zone as u64, action), naive.manage(zone, action))
-            }
-            13 => {
-                naive.flush();
-                let flush = Sqe { opcode: 0, nsid: 1.into(), ..Sqe::default() };
-                (rig.io(&mut host, flush, 0, &[]).0, Status::SUCCESS)
-            }
-            14 => {
-                let at = rng.below(CAPACITY - 8);
-                let mut expected = naive.blocks[zone].clone();
-                expected.resize(CAPACITY as usize, 0);
-                let found = versions(&mut rig, &mut host, start + at, 8);
-                assert_eq!(found, expected[at as usize..][..8]);
-                continue;
-            }
-            _ => {
-                rig.engine.power_cut().expect("a store in memory");
-                let found = states(&mut rig, &mut host);
-                let mut read = |zone: usize| {
-                    let start = zone as u64 * SIZE;
-                    (0..CAPACITY / 32)
-                        .flat_map(|piece| versions(&mut rig, &mut host, start + piece * 32, 32))
-                        .collect()
-                };
-                lost += naive.recover(&found, &mut read);
-                continue;
-            }
-        };
-        assert_eq!(status.0.without_dnr(), status.1, "seed {seed}, step {version}, zone {zone}");
-        assert_eq!(states(&mut rig, &mut host), naive.zones, "seed {seed}, step {version}");
-    }
-    lost
 }

@@ -590,7 +590,7 @@ fn a_start_that_is_refused_leaves_nothing() {
         ("foo is not an address", at("foo".to_owned())),
         ("exists and is not a socket", at(unix("foreign"))),
         ("is in use", at(unix("used"))),
-        ("cannot be listened on", at(unix("nowhere/nbd"))),
+        ("cannot listen on", at(unix("nowhere/nbd"))),
         ("is in use", at(port.1.clone())),
         ("not HOST:PORT", (with_state("state"), nvme("unix:nvme"))),
         ("is not an address for a control socket", (with_state("state"), control)),
