@@ -110,7 +110,7 @@ def import_files(
 
     if not files:
         raise UserError("no files given", f"drivebay import {name} FILE... --out DIR")
-    importer = _recognized(files) if name == AUTO else _named(name)
+    importer = _recognized(files) if name == AUTO else named(name)
     read = importlib.import_module(importer.module).read
     imported = []
     for path in files:
@@ -140,7 +140,7 @@ def text_of(path: Path, again: str) -> str:
         raise UserError(f"{shown} cannot be imported: {problem}", again) from None
 
 
-def _named(name: str) -> Importer:
+def named(name: str) -> Importer:
     return next(importer for importer in IMPORTERS if importer.name == name)
 
 
