@@ -13,11 +13,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from drivebay.common import documents
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.lab.fio_import.reading import AGAIN
+
+if TYPE_CHECKING:
+    from drivebay.results.foreign import Foreign
 
 AUTO = "auto"
 
@@ -78,15 +82,10 @@ IMPORTERS = (
 )
 
 
-def import_files(
-    name: str,
-    files: Sequence[Path],
-    out: Path,
-    *,
-    drive: str | None = None,
-    time_scale: float = 1.0,
-) -> Path:
-    """Makes a result folder of another program's files and returns its path.
+def read_files(
+    name: str, files: Sequence[Path], *, drive: str | None = None, time_scale: float = 1.0
+) -> Foreign:
+    """Reads files of another program; `Foreign.write` makes a result folder of them.
 
     Parameters
     ----------
@@ -97,10 +96,8 @@ def import_files(
     Raises
     ------
     UserError
-        If a file is not of the format, is damaged, or has an impossible figure; if none or two
-        formats fit; or if `out` exists.
-    EnvironmentProblem
-        If `out` cannot be written.
+        If a file is not of the format, is damaged, or has an impossible figure; or if none or two
+        formats fit.
     """
     from pydantic import ValidationError
 
@@ -123,9 +120,13 @@ def import_files(
             error = mistakes.first(problem)
             field = f"{refused}: {mistakes.dotted(error['loc'])}"
             raise mistakes.user_error(error, field, of="a load", hint=importer.again) from None
-    return Foreign(
-        importer.name, importer.program, importer.form, imported, drive, time_scale
-    ).write(out)
+    program, form = importer.program, importer.form
+    return Foreign(importer.name, program, form, imported, drive, time_scale)
+
+
+def import_files(name: str, files: Sequence[Path], out: Path, **more: Any) -> Path:
+    """Makes a result folder of files, as `read_files` reads them, and returns its path."""
+    return read_files(name, files, **more).write(out)
 
 
 def text_of(path: Path, again: str) -> str:
