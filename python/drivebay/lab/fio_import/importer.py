@@ -22,6 +22,16 @@ from drivebay.results.foreign import ImportedFile
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 from drivebay.targets.fio.figures import Part, number_of
 
+NOT_KEPT = {
+    **dict.fromkeys(("percentage_random", "fdatasync", "sync", "offset", "zonemode"), ()),
+    **dict.fromkeys(("rate", "rate_iops", "rate_process", "thinktime", "latency_target"), ()),
+    **dict.fromkeys(("buffer_compress_percentage", "io_submit_mode"), ()),
+    "direct": ("0",),
+    "ioengine": ("null", "mmap"),
+}
+"""Options that change what a drive is asked for and that a load here does not have, with the values
+that do so; none are all."""
+
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads an output of fio with --output-format=json or json+; text around the JSON is skipped,
@@ -62,6 +72,14 @@ def imported(
 
 
 def _phase(job: Job, path: Path) -> PhaseResult:
+    options = {"direct": "0", **job.options} if job.options_hold else {}
+    changes = [
+        f"{key}={options[key]}"
+        for key, values in NOT_KEPT.items()
+        if key in options and (not values or options[key] in values)
+    ]
+    if changes:
+        job.warnings.add(f"the load that is shown lacks {', '.join(changes)}")
     workload = workload_of(job)
     seconds = fio_logs.series(job, path.parent)
     if isinstance(seconds, str):

@@ -112,8 +112,13 @@ def read_files(
     imported = []
     for path in files:
         refused = f"{printable(str(path))} cannot be imported"
+        if path.exists() and not path.is_file():
+            raise UserError(f"{refused}: it is not a regular file", "give the path of a file")
         try:
             imported.append(read(path, time_scale))
+        except UserError:
+            _refuse_other(path, importer)
+            raise
         except Unreadable as problem:
             raise UserError(f"{refused}: {printable(str(problem))}", importer.again) from None
         except ValidationError as problem:
@@ -145,12 +150,25 @@ def named(name: str) -> Importer:
     return next(importer for importer in IMPORTERS if importer.name == name)
 
 
+def _refuse_other(path: Path, importer: Importer) -> None:
+    """Raises UserError if the file fits another importer and not this one."""
+    text = text_of(path, importer.again)
+    others = [other for other in IMPORTERS if other.mark.search(text)]
+    if others and importer not in others:
+        raise UserError(
+            f"{printable(str(path))} is no {importer.form} of {importer.program}",
+            f"it fits: drivebay import {others[0].name}",
+        )
+
+
 def _recognized(files: Sequence[Path]) -> Importer:
     """The only importer that every file fits."""
     names = " or ".join(importer.name for importer in IMPORTERS)
     hint = f"name the format: drivebay import {names}"
     chosen: Importer | None = None
     for path in files:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{printable(str(path))} is not a regular file", hint)
         text, shown = text_of(path, hint), printable(str(path))
         fitting = [importer for importer in IMPORTERS if importer.mark.search(text)]
         if not fitting:
