@@ -349,7 +349,7 @@ def test_files_of_several_programs_are_refused(
     assert run(["import", "auto", *files, "--out", out]) == 2
     assert "b.txt is of another format than the files before it" in capsys.readouterr().err
     assert run(["import", "crystaldiskmark", files[1], "--out", out]) == 2
-    assert "has no row that was run" in capsys.readouterr().err
+    assert "hint: it fits: drivebay import fio-text" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert run(["import", "fio-text", files[1], "--out", out, "--time-scale", "1/2"]) == 0
     (step,) = results.load(tmp_path / "out").steps

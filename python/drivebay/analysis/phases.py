@@ -115,12 +115,19 @@ def _per_second(key: str, label: str, value: float | None, unit: str, seconds: i
 def slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure]:
     """The share of I/Os over each limit of the reviews; the bin of the limit counts in full."""
     n = phase.histogram.total
-    none = "" if n else absent(None) if phase.step.iops else "no I/O was completed"
+    reported = {} if n else {ms: phase.metrics.get(f"over_{ms}_ms_percent") for ms in SLOW_MS}
+    none = (
+        ""
+        if n or None not in reported.values()
+        else absent(None)
+        if phase.step.iops
+        else "no I/O was completed"
+    )
     return [
         per_io(
             f"over_{limit}_ms{key}",
             f"I/Os over {limit} ms{of}",
-            latency.share_slower_percent(phase.histogram, limit * 10**6) if n else None,
+            latency.share_slower_percent(phase.histogram, limit * 10**6) if n else reported[limit],
             "%",
             n,
             none,

@@ -91,7 +91,6 @@ def _phase(job: Job, path: Path) -> PhaseResult:
 def phase(job: Job, workload: Workload, seconds: pa.Table) -> PhaseResult:
     """The job's figures as a phase, with its name as the label."""
     read, write = job.sides["read"], job.sides["write"]
-    mean = job.latency_ns_mean
     return PhaseResult(
         label=job.name,
         workload=workload,
@@ -102,5 +101,5 @@ def phase(job: Job, workload: Workload, seconds: pa.Table) -> PhaseResult:
         write_bytes=write.bytes,
         series=seconds,
         histogram=job.histogram(),
-        metrics={} if mean is None else {"latency_ns_mean": mean},
+        metrics=job.metrics(),
     )

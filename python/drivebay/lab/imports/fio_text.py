@@ -9,7 +9,7 @@ Percentiles are a list, not a distribution: they are metrics ("read_clat_usec_p9
 and units, and so are minimum, maximum, mean and deviation of slat, clat and lat. There is no
 histogram. Without the line "NAME: (g=0): rw=..." pattern and queue depth are not known.
 
-Leaves out: shares of latencies ("lat (usec): 50=0.19%"), which are too coarse for percentiles;
+Leaves out: shares of latencies below 10 ms ("lat (usec): 50=0.19%"), too coarse for percentiles;
 "bw" and "iops" lines, whose samples are of half a second; lines that a mail program has wrapped.
 """
 
@@ -34,8 +34,6 @@ from drivebay.targets.fio.figures import Part, Unreadable
 WAYS = ("read", "write", "trim")
 MIXED = ("rw", "readwrite", "randrw")
 NS = {"nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
-PERCENTILES = (50.0, 99.0, 99.9, 99.99)
-"""Those of `analysis.latency`."""
 BLOCK_WITHIN = 0.01
 """By how much the bytes that fio rounds may differ from I/Os times block size."""
 
@@ -65,6 +63,7 @@ _ISSUED = re.compile(r"\s*issued rwts?\s*: total=(\d{1,30}),(\d{1,30}),(\d{1,30}
 _ISSUED_2 = re.compile(r"\s*issued\s*: total=r=(\d{1,30})/w=(\d{1,30})/d=(\d{1,30})")
 _FIGURES = re.compile(r"\s*((read|write|trim|mixed)\s*: (io|IOPS)=|issued[ \w]*: total=)")
 """Lines that have to be read."""
+_SHARES = re.compile(r"\s*lat \((nsec|usec|msec)\)\s*: (.{1,300})")
 _DEPTHS = re.compile(r"\s*IO depths\s*: (.{1,200})")
 _SIZES = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([KMG]?)i?B?-(\d{1,9}(?:\.\d{1,6})?)([KMG]?)i?B?")
 _VERSION = re.compile(r"(fio-\d[\w.-]{0,40})")
@@ -110,8 +109,9 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
             job.warnings.add("the text has no logs: nothing is known of single seconds")
             made = phase(job, workload_of(job), SERIES_SCHEMA.empty_table())
             same = [block for block in blocks if (block.name, block.group) == (job.name, job.group)]
-            more = _metrics(job, same[0].figures, time_scale) if len(same) == 1 else {}
-            phases.append(replace(made, metrics={**made.metrics, **more}))
+            figures = same[0].figures if len(same) == 1 else {}
+            scaled = {name: value * time_scale for name, value in figures.items()}
+            phases.append(replace(made, metrics={**made.metrics, **scaled}))
             job.group += number * 10**6
             jobs.append(job)
     if not phases:
@@ -176,6 +176,9 @@ def _take(block: Block, line: str, way: str, listed: str) -> tuple[str, str]:
     elif listed and line.lstrip().startswith("|"):
         for percent, value in _PERCENTILE.findall(line):
             block.figures[f"{listed}_p{float(percent):g}"] = float(value)
+            _, kind, unit = listed.split("_")
+            latency = entry[way].setdefault(f"{kind}_ns", {})
+            latency.setdefault("percentile", {})[percent] = round(float(value) * NS[unit])
         return way, listed
     elif line.lstrip().startswith("fsync/fdatasync"):
         way = ""
@@ -184,6 +187,10 @@ def _take(block: Block, line: str, way: str, listed: str) -> tuple[str, str]:
             entry.setdefault(side, {})["total_ios"] = int(count)
     elif _FIGURES.match(line):
         raise Unreadable(f"a line of job {block.name}: {line.strip()[:60]}")
+    elif found := _SHARES.match(line):
+        shares = re.findall(r"(>=2000|\d{1,4})=(\d{1,3}(?:\.\d{1,9})?)%", found[2])
+        known = {level: float(share) for level, share in shares if found[1] == "msec"}
+        entry["latency_ms"] = {"2": 0.0, **entry.get("latency_ms", {}), **known}
     elif found := _DEPTHS.match(line):
         levels = re.findall(r"(>=64|\d{1,2})=\s*(\d{1,3}(?:\.\d)?)%", found[1])
         entry["iodepth_level"] = {level: float(share) for level, share in levels}
@@ -223,23 +230,3 @@ def _entry(block: Block, run: Run, blocks: list[Block]) -> dict[str, Any]:
         if fixed and abs(exact - moved) <= BLOCK_WITHIN * moved:
             entry[side] = {**figures, "io_bytes": exact}
     return entry
-
-
-def _metrics(job: Job, figures: dict[str, float], time_scale: float) -> dict[str, float]:
-    """A job's figures in fio's words, and the percentiles of its I/Os if all have one direction."""
-    metrics = {name: value * time_scale for name, value in figures.items()}
-    ways = [way for way, side in job.sides.items() if side.ios]
-    for kind in ("lat", "clat") if len(ways) == 1 else ():
-        found = {
-            q: value * NS[unit] / 1e3
-            for unit in NS
-            for q in PERCENTILES
-            if (value := metrics.get(f"{ways[0]}_{kind}_{unit}_p{q:g}"))
-        }
-        if found:
-            if kind == "clat":
-                job.warnings.add(
-                    "latency percentiles are of the completion part alone (fio's clat)"
-                )
-            return metrics | {f"latency_us_p{q:g}": value for q, value in found.items()}
-    return metrics
