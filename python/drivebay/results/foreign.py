@@ -82,19 +82,23 @@ class Foreign:
             tests=tuple(test for test, _ in tests),
         )
         first = self.files[0]
-        name = printable(self.drive or Path(first.device).name or first.device)
+        device = printable(first.device)
+        name = printable(self.drive or Path(device).name or device)
         manifest = Manifest(
             tool=Tool(**provenance.build()),
             suite=suite,
             quick=False,
             seed=0,
             target={
-                "kind": "block" if first.device.startswith("/dev/") else "file",
+                "kind": "block" if device.startswith("/dev/") else "file",
                 "name": name,
-                "drive": first.device,
+                "drive": device,
                 "model": name,
                 "capacity_bytes": max(file.capacity_bytes for file in self.files),
-                "imported": {"program": first.version, "time": first.time},
+                "imported": {
+                    "program": printable(first.version),
+                    "time": None if first.time is None else printable(first.time),
+                },
             },
             host={
                 "imported_from": [printable(file.path.name) for file in self.files],
@@ -146,7 +150,7 @@ def _test(file: ImportedFile, test_id: str) -> tuple[Test, list[PhaseResult]]:
         title=f"{stem[:70]} ({missing} not known)" if missing else stem[:100],
         page="imported",
         kind="loads",
-        method=file.method,
+        method=printable(file.method),
         source=f"{name}, written by {printable(file.version)}",
         phases=tuple(Phase(label=phase.label, workload=phase.workload) for phase in phases),
     )

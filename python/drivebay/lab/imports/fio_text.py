@@ -48,7 +48,7 @@ _BLOCK = re.compile(
 )
 _SIDE = re.compile(
     rf"\s*(read|write|trim|mixed)\s*: IOPS=(?P<iops>{_N}), BW=[^(]{{1,40}}\([^)]{{1,40}}\)"
-    r"\((?P<size>\d{1,9}(?:\.\d{1,6})?)(?P<unit>[kKMGTP]?i?B)/(?P<ms>\d{1,12})msec\)"
+    r"\((?P<size>\d{1,9}(?:\.\d{1,6})?)(?P<unit>(?:[kKMGTP]i?)?B)/(?P<ms>\d{1,12})msec\)"
 )
 _SIDE_2 = re.compile(
     r"\s*(read|write|trim|mixed)\s*: io=\s*(?P<size>\d{1,12}(?:\.\d{1,6})?)(?P<unit>[KMGTP]?B)?, "
@@ -157,7 +157,7 @@ def _take(block: Block, line: str, way: str, listed: str) -> tuple[str, str]:
     if found := _SIDE.match(line) or _SIDE_2.match(line):
         way = found[1]
         base = 1000 if found.re is _SIDE and "i" not in found["unit"] else 1024
-        power = " KMGTP".index((found["unit"] or "B")[0].upper().replace("B", " "))
+        power = "BKMGTP".index((found["unit"] or "B")[0].upper())
         size = round(float(found["size"]) * base**power)
         entry[way] = {
             "io_bytes": size,
