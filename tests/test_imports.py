@@ -219,6 +219,7 @@ def test_kdiskmarks_megabytes_are_told_from_its_iops(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("3567.500 MB/s", "3567,500 MB/s", "line 9 cannot be read"),
+        ("[Write]", CDM_3, "holds several results"),
         ("[Read]", "", "line 9 does not tell its share of reads"),
         ("[Mix] Read 70%/Write 30%", "[Mix]", "does not tell its share of reads"),
         ("1MiB (Q=  8", "1MiB (Q=8000", "cannot be imported: queue_depth"),

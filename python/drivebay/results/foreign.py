@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from drivebay.common import documents, provenance
 from drivebay.common.documents import printable
@@ -125,11 +126,12 @@ def rates_only(
     """A phase of which only rates are known, and perhaps the mean latency: all counts are 0."""
     metrics = {"mb_per_s": mb_per_s, "iops": iops}
     metrics |= {} if latency_us is None else {"latency_ns_mean": 1000 * latency_us}
+    none: dict[str, Any] = dict.fromkeys(TOTALS, 0)
     return PhaseResult(
         label,
         workload,
         duration_s,
-        **dict.fromkeys(TOTALS, 0),
+        **none,
         series=SERIES_SCHEMA.empty_table(),
         histogram=HISTOGRAM_SCHEMA.empty_table(),
         metrics=metrics,

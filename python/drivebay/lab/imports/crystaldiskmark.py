@@ -47,7 +47,10 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     none was run."""
     importer, shown = named("crystaldiskmark"), printable(str(path))
     text = text_of(path, importer.again)
-    found = _PROGRAM.search(text)
+    programs = list(_PROGRAM.finditer(text))
+    if len(programs) > 1:
+        raise UserError(f"{shown} holds several results", "save each in a file of its own")
+    found = programs[0] if programs else None
     major = int(found[2]) if found and found[1] == "CrystalDiskMark" else None
     version = f"{found[1]} {found[2]}{found[3]}" if found else "CrystalDiskMark"
     fields: dict[str, str] = {}
@@ -65,7 +68,9 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
         row = _ROW.fullmatch(line)
         head, _, rest = line.partition(":")
         if row is None and _ORDER.match(head) and "MB/s" in rest:
-            raise UserError(f"{shown}: line {number} cannot be read: {line[:60]}", importer.again)
+            raise UserError(
+                f"{shown}: line {number} cannot be read: {printable(line[:60])}", importer.again
+            )
         if row is None:
             continue
         way = (row["way"] or section).lower()
@@ -115,7 +120,7 @@ def _of_all_rows(fields: dict[str, str], time_scale: float) -> dict[str, object]
 def _block_bytes(row: re.Match[str], major: int | None) -> int | None:
     """Size of a row's requests; None if it is not known."""
     if row["size"]:
-        return int(row["size"]) * 1024 ** " KM".index(row["unit"].upper())
+        return int(row["size"]) * (2**20 if row["unit"].upper() == "M" else 2**10)
     if row["order"].lower() != "seq":
         return None
     if "q" not in (row["depth"] or "").lower():
