@@ -1,18 +1,18 @@
-"""Fits the catalog's SM951 family to what was published, and compares that with the catalog.
+"""Fits the catalog's SM951 family to published figures, and compares the result with the catalog.
 
-The plan below is which values of drives/sm951-ahci-512.toml were set with which published rows in
-view; `drivebay calibrate` does the fit. Each stage begins from the middle of its ranges, not from
-the catalog's values, so that what comes out owes nothing to them; values of other stages are the
-catalog's. A catalog value agrees if it lies within two standard errors of the fitted one: rows that
-say "about" are worth 5 %, exact ones 2.5 % (half of their bounds).
+The plan below lists the values of drives/sm951-ahci-512.toml, each with the published rows that
+were in view when it was set; `drivebay calibrate` does the fit. Each stage begins from the middle
+of its ranges, not from the catalog's values, so that the result does not depend on them; values of
+other stages are the catalog's. A catalog value agrees if it lies within two standard errors of the
+fitted one: rows that say "about" are worth 5 %, exact ones 2.5 % (half of their bounds).
 
     .venv/bin/python scripts/calibrate_catalog.py --list
     .venv/bin/python scripts/calibrate_catalog.py reads flash      some stages
     .venv/bin/python scripts/calibrate_catalog.py                  all of them
 
-Left out: what was set to the Storage Bench's synthesized traces (collection in idle time,
-suspension) and the shape of steady state at 25 % spare, which take hours to search; and values of
-which data sheets, not tests, are the source.
+Leaves out: values that were set to the Storage Bench's synthesized traces (collection in idle time,
+suspension) and the shape of steady state at 25 % spare, which take hours to search; and values that
+come from data sheets, not tests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AGREES_SD = 2.0
 
 @dataclass(frozen=True)
 class Stage:
-    """Parameters, as `--fit` takes them, and the published rows that they are fitted to."""
+    """Parameters, as for `--fit`, and the published rows that they are fitted to."""
 
     name: str
     parameters: tuple[str, ...]
@@ -98,8 +98,10 @@ PLAN = (
 
 
 def run(stage: Stage, *, jobs: int | None, out: Path | None) -> dict[str, Any]:
-    """Fits one stage; its parameters beside the catalog's values, its rows, and what is known."""
-    found = calibrate.fit(
+    """Fits one stage; returns its parameters with the catalog's values, its rows, and the
+    findings.
+    """
+    calibrated = calibrate.fit(
         list(stage.rows),
         base=FAMILY,
         parameters=stage.parameters,
@@ -108,16 +110,22 @@ def run(stage: Stage, *, jobs: int | None, out: Path | None) -> dict[str, Any]:
         out=out,
         resume=out is not None and out.with_name(f"{out.stem}.journal.jsonl").exists(),
     )
-    document = calibration.as_json(found)
-    at = {one.name: one.start for one in select_parameters(catalog.load(FAMILY), stage.parameters)}
-    for row, one in zip(document["parameters"], found.parameters, strict=True):
-        row["catalog"] = at[one.name]
-        row["agrees"] = one.sd is not None and abs(one.value - at[one.name]) <= AGREES_SD * one.sd
+    document = calibration.as_json(calibrated)
+    at = {
+        parameter.name: parameter.start
+        for parameter in select_parameters(catalog.load(FAMILY), stage.parameters)
+    }
+    for row, estimate in zip(document["parameters"], calibrated.parameters, strict=True):
+        row["catalog"] = at[estimate.name]
+        row["agrees"] = (
+            estimate.sd is not None
+            and abs(estimate.value - at[estimate.name]) <= AGREES_SD * estimate.sd
+        )
     return {"stage": stage.name, "why": stage.why, **document}
 
 
 def markdown(stages: Sequence[dict[str, Any]]) -> str:
-    """The fitted values as a table in Markdown."""
+    """Formats the table of docs/concepts/calibration.md."""
     lines = [
         "| stage | parameter | range | catalog | fitted | ± | left open | |",
         "|---|---|---|---|---|---|---|---|",
@@ -145,7 +153,9 @@ def markdown(stages: Sequence[dict[str, Any]]) -> str:
             )
     lines += [""]
     for stage in stages:
-        lines += [f"- {stage['stage']}: {said}" for said in stage["identifiability"]["sentences"]]
+        lines += [
+            f"- {stage['stage']}: {sentence}" for sentence in stage["identifiability"]["sentences"]
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -160,8 +170,10 @@ def main() -> None:
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(names)}")
     parser.add_argument("--list", action="store_true", help="only print the plan")
     parser.add_argument("--jobs", type=int)
-    parser.add_argument("--json", type=Path, help="keep all that was found in this file")
-    parser.add_argument("--journals", type=Path, help="a folder; the same again goes on from there")
+    parser.add_argument("--json", type=Path, help="write all results to this file")
+    parser.add_argument(
+        "--journals", type=Path, help="a folder for journals; a repeated run continues from there"
+    )
     args = parser.parse_args()
     if unknown := sorted(set(args.stages) - set(names)):
         parser.error(f"no stage {unknown[0]}; there are {', '.join(names)}")
@@ -171,14 +183,14 @@ def main() -> None:
             print(f"{stage.name}: {', '.join(stage.parameters)} from {', '.join(stage.rows)}")
             print(f"    {stage.why}")
         return
-    found = []
+    results = []
     for stage in wanted:
         sys.stderr.write(f"{stage.name}: {stage.why}\n")
         out = None if args.journals is None else args.journals / f"{stage.name}.toml"
-        found.append(run(stage, jobs=args.jobs, out=out))
+        results.append(run(stage, jobs=args.jobs, out=out))
         if args.json is not None:
-            args.json.write_text(json.dumps(found, indent=1) + "\n")
-    print(markdown(found), end="")
+            args.json.write_text(json.dumps(results, indent=1) + "\n")
+    print(markdown(results), end="")
 
 
 if __name__ == "__main__":

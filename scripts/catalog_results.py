@@ -1,11 +1,11 @@
-"""Computes the shipped results of the catalog's drives anew: `make catalog-results`.
+"""Recomputes the shipped results of the catalog's drives: `make catalog-results`.
 
     python scripts/catalog_results.py [--drive NAME] [--jobs 2] [--quick] [--out FOLDER]
 
 Reviews every drive of the catalog with the default suite at full length, two at a time, and writes
 figures and series to catalog-results/DRIVE.json.xz, with a fingerprint of profile and model. Each
-review is kept in target/catalog-results/ under its fingerprint: a killed run goes on when it is
-started again, and a drive whose result is not old is left as it is. `--quick` reviews all drives
+review is stored in target/catalog-results/ under its fingerprint: an interrupted run continues when
+it is started again, and a drive whose result is up to date is skipped. `--quick` reviews all drives
 shortened, in a quarter of an hour, and writes figures and loads to one file, quick.json.xz.
 """
 
@@ -25,25 +25,26 @@ from drivebay import results
 from drivebay.analysis import review
 from drivebay.common.errors import DrivebayError
 from drivebay.definitions import profiles
-from drivebay.report import competitors
-from drivebay.report.runs import Entry, entries
+from drivebay.report.base.runs import Entry, entries
+from drivebay.report.peers import competitors
 
 TOP = Path(__file__).resolve().parent.parent
 SHIPPED = TOP / competitors.FOLDER
 SUITE = competitors.SUITE
 LEFT_OUT = ("p5336-61440", "zn540-1tb")
-"""The first one's maps take 33 GB of memory, a review hours; the second one's zones take none of
-the suite's random writes. Reviewed only when named by --drive."""
+"""Drives that are reviewed only when named by --drive. The first one's maps take 33 GB of
+memory, a review hours; the second one's zones accept none of the suite's random writes.
+"""
 BYTES_MAX = 3_000_000
 
 
-def say(words: str, _began: float = time.monotonic()) -> None:
-    """Progress, with the minutes so far."""
-    print(f"{(time.monotonic() - _began) / 60:6.1f} min  {words}", file=sys.stderr, flush=True)
+def say(message: str, _began: float = time.monotonic()) -> None:
+    """Prints progress, with the minutes so far."""
+    print(f"{(time.monotonic() - _began) / 60:6.1f} min  {message}", file=sys.stderr, flush=True)
 
 
 def reviewed(drive: str, now: Mapping[str, str], *, quick: bool) -> Path:
-    """The folder of a whole review of this drive as it is now; runs what is missing of it."""
+    """Folder of a complete review of this drive in its present form; runs the missing tests."""
     kept = TOP / "target" / competitors.FOLDER
     kept /= f"{drive}-{now['profile'][:8]}-{now['model'][:8]}{'-quick' if quick else ''}"
     tool = [sys.executable, "-m", "drivebay", "review"]
@@ -63,16 +64,16 @@ def reviewed(drive: str, now: Mapping[str, str], *, quick: bool) -> Path:
 
 
 def _quick(drives: Sequence[str], asked: argparse.Namespace) -> None:
-    """Shortened reviews of these drives, into one file."""
+    """Makes shortened reviews of these drives, in one file."""
 
-    def one(drive: str) -> tuple[Entry, Mapping[str, str]]:
+    def review_one(drive: str) -> tuple[Entry, Mapping[str, str]]:
         now = competitors.fingerprint(drive)
         folder = reviewed(drive, now, quick=True)
         say(drive)
         return entries([review(results.load(folder))])[0], now
 
     with ThreadPoolExecutor(asked.jobs) as pool:
-        path = competitors.write_quick(list(pool.map(one, drives)), asked.out)
+        path = competitors.write_quick(list(pool.map(review_one, drives)), asked.out)
     say(f"{path}: {path.stat().st_size:,} bytes")
 
 
@@ -87,21 +88,21 @@ def main() -> None:
     os.nice(5)
     asked.out.mkdir(parents=True, exist_ok=True)
     if asked.quick:
-        _quick([one for one in profiles.names() if one not in LEFT_OUT], asked)
+        _quick([name for name in profiles.names() if name not in LEFT_OUT], asked)
         return
-    new = {one["profile"] for one in competitors.load(asked.out) if not one["old"]}
-    wanted = asked.drive or [one for one in profiles.names() if one not in LEFT_OUT]
-    drives = [one for one in wanted if one not in new]
+    new = {shipped["profile"] for shipped in competitors.load(asked.out) if not shipped["old"]}
+    wanted = asked.drive or [name for name in profiles.names() if name not in LEFT_OUT]
+    drives = [name for name in wanted if name not in new]
     say(f"{len(drives)} drives to review; {len(new)} results are not old")
 
-    def one(drive: str) -> None:
+    def review_one(drive: str) -> None:
         now = competitors.fingerprint(drive)
         folder = reviewed(drive, now, quick=False)
         path = competitors.write(entries([review(results.load(folder))])[0], asked.out, now)
         say(f"{drive}: {path.stat().st_size:,} bytes")
 
     with ThreadPoolExecutor(asked.jobs) as pool:
-        list(pool.map(one, drives))
+        list(pool.map(review_one, drives))
     if not asked.drive:
         for path in asked.out.glob(f"*{competitors.ENDING}"):
             known = [*profiles.names(), competitors.QUICK]

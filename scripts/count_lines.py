@@ -9,7 +9,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def code_lines(path: Path) -> int:
-    """Lines of a Rust or Python file that hold code."""
+    """Number of lines of a Rust or Python file that hold code."""
     lines = path.read_text().split("\n")
     if path.suffix == ".rs":
         return sum(bool(re.match(r"\s*(?!//)\S", line)) for line in lines)

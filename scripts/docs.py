@@ -1,7 +1,7 @@
-"""A hook of mkdocs: the site's generated pages, made anew at each build and not committed.
+"""Hook of mkdocs: generated pages of the site, made at each build and not committed.
 
-`make docs` runs mkdocs, mkdocs.yml names this file. Pages come from scripts/docgen/; each says
-what it is generated from.
+`make docs` runs mkdocs, mkdocs.yml names this file. Pages come from scripts/docgen/; each names the
+data it is generated from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from drivebay.analysis import fidelity  # noqa: E402
 
 BENCH = "bench"
 HOW = "guides/first-review.html#compare-many"
-"""Says how to make one; in the checkout the link to the Bench leads here."""
+"""Instructions to make a Bench; in the checkout the link to the Bench leads here."""
 COMPUTED = ("fidelity.md", *fidelity_pages.COMPUTED)
 GENERATORS = (cli, drives, fidelity_pages, problems, profiles, python, schemas, tests, texts)
 
@@ -40,7 +40,7 @@ _pages: dict[str, str] = {}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Makes the pages, and enters those that follow an index into the navigation."""
+    """Makes the pages, and adds those that follow an index to the navigation."""
     _pages.clear()
     for generator in GENERATORS:
         _pages.update(generator.pages())
@@ -65,36 +65,40 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A link out of docs/, right in the checkout, leads to its page here, or is the file's name.
+    """Adapts links that leave docs/, valid in the checkout, to the site's pages, or to the file's
+    name.
 
-    Pages of computed results say first if they are stale.
+    Pages of computed results begin with a warning if they are stale.
     """
     path = page.file.src_uri
     if path in COMPUTED and (why := fidelity.stale()):
         title, _, rest = markdown.partition("\n")
-        words = f"The tables are stale: {why}. `{fidelity.AGAIN}` computes them again."
-        markdown = f"{title}\n\n!!! warning\n    {words}\n{rest}"
+        warning = f"The tables are stale: {why}. `{fidelity.AGAIN}` computes them again."
+        markdown = f"{title}\n\n!!! warning\n    {warning}\n{rest}"
     return markdown if path in _pages else texts.linked(markdown, f"docs/{path}", path)
 
 
 def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:
-    """The search's shim for pages opened as files comes from here, not from the network; the first
-    page leads to the Bench, which the checkout has not."""
+    """Loads the search's shim for pages opened as files from the site, not from the network; the
+    first page links to the Bench, which the checkout does not have.
+    """
     output = output.replace(f'href="{HOW}">The Bench<', f'href="{BENCH}/index.html">The Bench<')
     return output.replace(SHIM, get_relative_url("assets/iframe-worker.js", page.url))
 
 
 def on_post_template(output: str, *, template_name: str, config: MkDocsConfig) -> str:
-    """The same for the page of a web server that finds nothing."""
+    """Loads the shim from the site on a web server's page for missing files, too."""
     return output.replace(SHIM, "assets/iframe-worker.js")
 
 
 def on_post_build(*, config: MkDocsConfig) -> None:
-    """The Bench of the shipped results; nothing on any page may be loaded from elsewhere."""
+    """Writes the Bench of the shipped results; fails if a page would load anything from the
+    network.
+    """
     report.write_bench([], Path(config.site_dir) / BENCH, shipped=report.competitors.load())
     for path in Path(config.site_dir).rglob("*.html"):
-        if found := _LOADED.search(path.read_text(encoding="utf-8")):
-            raise PluginError(f"{path.name} would load {found[1]} from the network")
+        if remote := _LOADED.search(path.read_text(encoding="utf-8")):
+            raise PluginError(f"{path.name} would load {remote[1]} from the network")
 
 
 def _with_more(nav: Any, more: Mapping[str, Sequence[Any]]) -> Any:
@@ -104,7 +108,10 @@ def _with_more(nav: Any, more: Mapping[str, Sequence[Any]]) -> Any:
     if isinstance(nav, str):
         return nav
     return [
-        one
+        item
         for entry in nav
-        for one in (_with_more(entry, more), *more.get(entry if isinstance(entry, str) else "", []))
+        for item in (
+            _with_more(entry, more),
+            *more.get(entry if isinstance(entry, str) else "", []),
+        )
     ]

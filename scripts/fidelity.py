@@ -1,23 +1,28 @@
-"""Computes leverage, leave-one-out errors, intervals and sensitivities anew: `make fidelity`.
+"""Recomputes leverage, leave-one-out errors, intervals and sensitivities: `make fidelity`.
 
     python scripts/fidelity.py [--modern [--again]] [--refits 20] [--drive NAME]
                                [--runs | --unchanged | --pages]
 
 Writes fidelity.json.xz and validation-run.json.xz in published/computed/ and the generated parts of
-docs/fidelity.md; the site's pages of rows and sensitivities are made of them. Every evaluation is
-kept in target/fidelity/ as soon as it is done: a killed run goes on when it is started again with
-the same model, and what is kept of a drive is used again as long as its profile, its tests and its
-rows are the same. `--drive` limits it to the rows about a drive, to try it out: it then writes
-nothing. `--runs` only runs the rows anew, some minutes: leverage, errors without the row and
-intervals stay those kept. `--modern` is of today's drives instead, which published/validation.toml
-lists as unscored and no score has: leverage and errors without the row, in fidelity-modern.json.xz.
-There `--drive` takes the derivatives of that drive alone, beside those that are kept of others.
-`--again`, after a fit has moved some values: runs the rows, some minutes, and computes the rest
-from the derivatives that are kept, those of the values before. Rows of drives without any count as
-they are. `--unchanged` is for a change of the model's code that moves no figure: it runs the rows
-and, if each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint,
-the evaluations too; shipped results of the model before are then none of an older model. `--pages`
-only writes docs/fidelity.md. A test asserts that it is that of the kept results."""
+docs/fidelity.md; the site's pages of rows and sensitivities are made from them. Every evaluation is
+stored in target/fidelity/ as soon as it is done: an interrupted run continues when it is started
+again with the same model, and stored evaluations of a drive are reused as long as its profile, its
+tests and its rows are the same.
+
+`--drive` limits the run to the rows about a drive, to try it out: it then writes nothing. `--runs`
+only runs the rows again, some minutes: leverage, errors without the row and intervals are kept.
+
+`--modern` is for today's drives instead, which published/validation.toml lists as unscored:
+leverage and errors without the row, in fidelity-modern.json.xz. With it, `--drive` computes the
+derivatives of that drive alone and keeps those of the others. `--again`, after a fit has changed
+some values: runs the rows, some minutes, and computes the rest from the stored derivatives, which
+belong to the previous values. Rows of drives without derivatives count without leverage.
+
+`--unchanged` is for a change of the model's code that changes no figure: it runs the rows and, if
+each reproduces the stored figure exactly, keeps everything else under the new fingerprint,
+including the evaluations; shipped results of the previous model then do not count as old. `--pages`
+only writes docs/fidelity.md. A test checks that the page is that of the stored results.
+"""
 
 from __future__ import annotations
 
@@ -47,23 +52,25 @@ PAGE = TOP / "docs" / "fidelity.md"
 
 
 def write_page() -> None:
-    """Writes the page from what is kept."""
+    """Writes the page from the stored results."""
     PAGE.write_text(written(PAGE.read_text(), fidelity.recorded(), fidelity.kept()))
 
 
 def evaluations(model: str, *, modern: bool) -> Path:
-    """The folder of a model's evaluations; each says which profiles and tests it is of. Those of
-    today's drives have their own: what was shown of the others shows nothing of them."""
+    """Folder of a model's evaluations; each evaluation identifies its profiles and tests. Those
+    of today's drives have their own folder: a proof for the other drives proves nothing for
+    them.
+    """
     return TOP / "target" / "fidelity" / model / ("modern" if modern else "scored")
 
 
-def say(words: str, _began: float = time.monotonic()) -> None:
-    """Progress, with the minutes so far."""
-    print(f"{(time.monotonic() - _began) / 60:6.1f} min  {words}", file=sys.stderr, flush=True)
+def say(message: str, _began: float = time.monotonic()) -> None:
+    """Prints progress, with the minutes so far."""
+    print(f"{(time.monotonic() - _began) / 60:6.1f} min  {message}", file=sys.stderr, flush=True)
 
 
 def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
-    """Keeps the results for the present code, as each row reproduces the same figure as before.
+    """Stores the results for the present code if each row reproduces the same figure as before.
 
     Raises
     ------
@@ -85,24 +92,24 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
         )
     now = fidelity.fingerprint(then.get("drives", ()))
     former = [*then.get("same_models", ()), then["fingerprint"]["model"]]
-    models = [one for one in dict.fromkeys(former) if one != now["model"]]
+    models = [model for model in dict.fromkeys(former) if model != now["model"]]
     write({**then, "fingerprint": now, "same_models": models}, modern=modern)
     for model in models:
-        before, after = (evaluations(one, modern=modern) for one in (model, now["model"]))
+        before, after = (evaluations(name, modern=modern) for name in (model, now["model"]))
         if before.is_dir():
             shutil.copytree(before, after, dirs_exist_ok=True)
 
 
 def write(document: dict[str, Any], *, modern: bool) -> None:
-    """Keeps what was computed."""
+    """Stores the computed document."""
     kept.write(fidelity.MODERN if modern else fidelity.FILE, document)
-    for one in (fidelity.kept, fidelity.kept_modern, fidelity.derived_modern, fidelity.stale,
+    for cached in (fidelity.kept, fidelity.kept_modern, fidelity.derived_modern, fidelity.stale,
                 fidelity.stale_modern):  # fmt: skip
-        one.cache_clear()
+        cached.cache_clear()
 
 
 def record(validation: dict[str, Any], *, modern: bool) -> None:
-    """Keeps a run of the drives that are scored, or of today's, beside the others'."""
+    """Stores a run of the scored drives, or of today's, and keeps the others'."""
     run = table.replaced(fidelity.recorded(), validation, scored=not modern)
     kept.write(fidelity.RECORDED, run)
     write_page()
@@ -120,7 +127,7 @@ def main() -> None:
         mode.add_argument(name, action="store_true")
     asked = parser.parse_args()
     if asked.again and not asked.modern:
-        parser.error("--again is of --modern")
+        parser.error("--again needs --modern")
     if asked.pages:
         write_page()
         return
@@ -129,7 +136,7 @@ def main() -> None:
     plan = load_plan().only_scored(not modern)
 
     def bench_of(drives: list[str], rows: Container[str] | None = None) -> Bench:
-        """Of these drives, or all, and of these rows, or all of them."""
+        """The bench of these drives, or of all, and of these rows, or of all."""
         folder = evaluations(fidelity.model_fingerprint(), modern=modern)
         some = plan.of_drives(drives)
         if rows is not None:
@@ -147,18 +154,18 @@ def main() -> None:
             record(table.as_json(validation), modern=modern)
         return
     if not asked.again:
-        found = derivatives(bench)
+        taken = derivatives(bench)
     if modern and (asked.again or asked.drive):
-        then = then if asked.again else kept.joined(then, kept.modern_derivatives(bench, found))
-        # A row that is newer than its drive's derivatives counts as it is.
+        then = then if asked.again else kept.joined(then, kept.modern_derivatives(bench, taken))
+        # A row that is newer than its drive's derivatives counts without leverage.
         bench = bench_of(then["drives"], then["derivatives"])
-        found = kept.kept_derivatives(bench, then, whole_runs(bench))
-    problem, chosen = kept.problem_of(bench, found)
+        taken = kept.kept_derivatives(bench, then, whole_runs(bench))
+    problem, chosen = kept.problem_of(bench, taken)
     known = posterior(problem)
-    real = [] if modern else refits(bench, found, problem, chosen, known, count=asked.refits)
-    document = kept.document_of(bench, found, problem, chosen, known, real, modern=modern)
+    real = [] if modern else refits(bench, taken, problem, chosen, known, count=asked.refits)
+    document = kept.document_of(bench, taken, problem, chosen, known, real, modern=modern)
     if asked.drive and not modern:
-        rows = score.scored(kept.validation_of(bench, found.full))
+        rows = score.scored(kept.validation_of(bench, taken.full))
         print(*real, sep="\n")
         for row in rows:
             print(row.row.published.id, document["rows"].get(row.row.published.id))

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What the harness costs: the same fio job by hand, and its replay beside fio's io_uring.
+"""Measures the harness's overhead: the same fio job by hand, and its replay against io_uring.
 
 usage: PYTHONPATH=python .venv/bin/python scripts/harness_speed.py
        [--folder DIR] [--rounds 7] [--seconds 5] [--only WORDS]
 
-Both sides of each row run in turns on the same file, so that other load on the machine meets both.
-The ratio is that of the medians, the harness over plain fio: 0.98 to 1.02 is wanted, for replay at
-least 0.95. The load of the machine is printed beside it: above 0.5 the ratios say little. Needs
-fio; takes a file of 1 GiB in DIR (default: the folder for such files). Nothing here is a test.
+Both sides of each row run in turns on the same file, so that other load on the machine affects
+both. The ratio is that of the medians, the harness over plain fio: 0.98 to 1.02 is the goal, for
+replay at least 0.95. The load of the machine is printed too: above 0.5 the ratios mean little.
+Needs fio; takes a file of 1 GiB in DIR (default: the folder for temporary files). This is not a
+test.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def a_test(name: str, seconds: float) -> Test:
 
 
 def by_harness(file: Path, test: Test, kept: dict[str, str]) -> float:
-    """Rate in I/Os per second, as a review has it; its fio job file is left in `kept`."""
+    """I/Os per second measured by a review; its fio job file is stored in `kept`."""
     with contextlib.closing(FioTarget(file, destroy_data=file.name)) as target:
         target.check((test,))
         result = target.run_test(test, seed=1, progress=Progress())[0]
@@ -73,14 +74,14 @@ def by_harness(file: Path, test: Test, kept: dict[str, str]) -> float:
 
 
 def by_fio(file: Path, job: str) -> float:
-    """The same of the job file, given to fio by hand."""
+    """I/Os per second of the job file, run directly by fio."""
     command = ["fio", "--output-format=json", "-"]
     environment = {**os.environ, TARGET_VARIABLE: str(file)}
     done = subprocess.run(
         command, input=job, env=environment, capture_output=True, text=True, check=True
     )
-    said = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
-    sides = [said[side] for side in ("read", "write")]
+    job_figures = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    sides = [job_figures[side] for side in ("read", "write")]
     return sum(side["total_ios"] for side in sides) / max(side["runtime"] for side in sides) * 1000
 
 
@@ -97,19 +98,19 @@ NOTHING = OverwritePermission()
 
 
 def by_io_uring(file: Path, depth: int, count: int) -> float:
-    """As many 4 KiB random reads by fio's io_uring."""
+    """Requests per second of as many 4 KiB random reads by fio's io_uring."""
     command = [
         *("fio", "--name=r", f"--filename={file}", "--rw=randread", "--bs=4k", "--direct=1"),
         *("--ioengine=io_uring", f"--iodepth={depth}", f"--number_ios={count}", "--thread=1"),
         "--output-format=json",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]
-    return float(said["total_ios"] / said["runtime"] * 1000)
+    figures = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]
+    return float(figures["total_ios"] / figures["runtime"] * 1000)
 
 
 def a_trace(path: Path, count: int) -> None:
-    """So many 4 KiB reads at random places, all at the same time."""
+    """Writes a trace of 4 KiB reads at random places, all at the same time."""
     places = random.Random(1)
     with path.open("w") as file:
         file.write("at_ns,op,offset_bytes,bytes,device,response_ns\n")
@@ -118,17 +119,17 @@ def a_trace(path: Path, count: int) -> None:
 
 
 def fill(file: Path) -> None:
-    """Real data, as reads of what was never written do not reach the drive."""
+    """Fills the file, because reads of unwritten blocks do not reach the drive."""
     command = ["fio", "--name=fill", f"--filename={file}", "--rw=write", "--bs=1M", f"--size={GIB}"]
     subprocess.run([*command, "--direct=1", "--end_fsync=1"], capture_output=True, check=True)
 
 
 def compare(name: str, rounds: int, ours: Callable[[], float], theirs: Callable[[], float]) -> None:
-    """One row: medians in turns, their ratio, and the load of the machine."""
-    ours(), theirs()  # the first of each meets a cold cache
+    """Prints one row: medians of alternating runs, their ratio, and the load of the machine."""
+    ours(), theirs()  # the first run of each meets a cold cache
     pairs = [(ours(), theirs()) for _ in range(rounds)]
     mine, plain = (statistics.median(side) for side in zip(*pairs, strict=True))
-    spread = statistics.median(abs(one / other - mine / plain) for one, other in pairs)
+    spread = statistics.median(abs(ours_rate / other - mine / plain) for ours_rate, other in pairs)
     print(
         f"{name:34} {mine:10.0f} {plain:10.0f}  {mine / plain:6.3f} ±{spread:5.3f}"
         f"   {os.getloadavg()[0]:5.1f}",

@@ -1,12 +1,12 @@
-"""What the Python library costs: a run of ten million I/Os from Python beside the same from Rust.
+"""Measures the Python library's overhead: ten million I/Os from Python and from Rust.
 
     cargo build --release -p drivebay-run --example one_load
     .venv/bin/python scripts/library_cost.py
 
-Both in turn, five times, in processor time; the smallest of each is compared. The Python side does
-what a user does: the run, the per-second series, the merged histogram. The core under Python must
-be built as the example is (same profile, same flags). Memory that is used for the first time costs
-the same on both sides: the drive is filled before.
+Both run in turn, five times, in processor time; the smallest of each is compared. The Python side
+does what a user does: the run, the per-second series, the merged histogram. The core under Python
+must be built like the example (same profile, same flags). Memory that is used for the first time
+costs the same on both sides: the drive is filled before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXAMPLE = Path(__file__).resolve().parent.parent / "target/release/examples/one_
 
 
 def from_rust(drive: drivebay.Drive, load: Workload, folder: Path) -> float:
-    """Seconds of processor time of the run alone."""
+    """Processor seconds of the run alone."""
     (folder / "profile.json").write_text(drive.json())
     command = [str(EXAMPLE), str(folder / "profile.json"), str(load.read_percent), str(IOS)]
     ios, ns = subprocess.check_output(command, text=True).split()
@@ -35,7 +35,7 @@ def from_rust(drive: drivebay.Drive, load: Workload, folder: Path) -> float:
 
 
 def from_python(drive: drivebay.Drive, load: Workload) -> float:
-    """Seconds of processor time of the run and of everything that is looked at afterwards."""
+    """Processor seconds of the run and of reading all its results."""
     device = drive.device()
     device.fill()
     begin = time.process_time()

@@ -1,9 +1,9 @@
 """Writes the man page, below packaging/wheel, from the command line itself.
 
-usage: scripts/manpage.py [--check]      --check: only say whether the file is the one to write
+usage: scripts/manpage.py [--check]      --check: only report whether the file is up to date
 
-Source: man-pages(7), groff_man(7). The page is committed, as a wheel is built from what lies there;
-a test holds it against the program, `make man` writes it again.
+Source: man-pages(7), groff_man(7). The page is committed, because a wheel is built from the files
+there; a test compares it with the program, `make man` writes it again.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ def text() -> str:
         ".SH NAME",
         "drivebay \\- review SSDs, real ones and virtual ones",
         ".SH SYNOPSIS",
-        *(f".B {_escaped(one.path)}\n{_escaped(_rest(one))}\n.br" for one in others),
+        *(f".B {_escaped(command.path)}\n{_escaped(_rest(command))}\n.br" for command in others),
         ".SH DESCRIPTION",
-        *_paragraphs(top.words),
+        *_paragraphs(top.description),
         ".SH OPTIONS",
         *_options(top.options),
     ]
-    for one in others:
-        if not one.arguments and one.options[0].form.startswith("-h"):
-            continue  # only a place for commands below it
-        lines += [f".SH {_escaped(one.path).upper()}", *_paragraphs(one.words)]
-        lines += _options((*one.arguments, *one.options[:-1]))  # without --help
-        if one.epilog:
-            lines += [".PP", ".nf", *map(_line, one.epilog.splitlines()), ".fi"]
+    for command in others:
+        if not command.arguments and command.options[0].form.startswith("-h"):
+            continue  # only a parent of other commands
+        lines += [f".SH {_escaped(command.path).upper()}", *_paragraphs(command.description)]
+        lines += _options((*command.arguments, *command.options[:-1]))  # without --help
+        if command.epilog:
+            lines += [".PP", ".nf", *map(_line, command.epilog.splitlines()), ".fi"]
     lines += [".SH EXIT STATUS"]
     for code, meaning, example in problems.CODES:
-        words = f"{meaning} {example}".strip().replace("`", "")
-        lines += [".TP", f".B {code}", _line(words)]
+        description = f"{meaning} {example}".strip().replace("`", "")
+        lines += [".TP", f".B {code}", _line(description)]
     for heading, entries in (("ENVIRONMENT", ENVIRONMENT), ("FILES", FILES)):
         lines += [f".SH {heading}"]
-        for name, words in entries:
-            lines += [".TP", f".B {_escaped(name)}", _line(words)]
+        for name, description in entries:
+            lines += [".TP", f".B {_escaped(name)}", _line(description)]
     lines += [".SH SEE ALSO", ".BR fio (1),", ".BR nvme (1),", ".BR smartctl (8)"]
     return "\n".join(lines) + "\n"
 
@@ -69,29 +69,31 @@ def _rest(command: commands.Command) -> str:
 def _options(options: tuple[commands.Option, ...]) -> list[str]:
     lines = []
     for option in options:
-        lines += [".TP", f".B {_escaped(option.form)}", _line(option.words or " ")]
+        lines += [".TP", f".B {_escaped(option.form)}", _line(option.description or " ")]
     return lines
 
 
-def _paragraphs(words: str) -> list[str]:
+def _paragraphs(text: str) -> list[str]:
     lines = []
-    for paragraph in words.split("\n\n"):
+    for paragraph in text.split("\n\n"):
         lines += [".PP", _line(" ".join(paragraph.split()))]
     return lines
 
 
-def _escaped(words: str) -> str:
-    """Words in which nothing is markup; hyphens stay hyphens when they are copied."""
-    return re.sub(r"[^\x00-\x7f]", _character, words.replace("\\", "\\e").replace("-", "\\-"))
+def _escaped(text: str) -> str:
+    """Escapes text for roff; hyphens stay hyphens when they are copied."""
+    return re.sub(r"[^\x00-\x7f]", _character, text.replace("\\", "\\e").replace("-", "\\-"))
 
 
 def _character(match: re.Match[str]) -> str:
     return f"\\[u{ord(match[0]):04X}]"
 
 
-def _line(words: str) -> str:
-    """A line of text, which a dot or an apostrophe at its beginning does not make a request."""
-    escaped = _escaped(words)
+def _line(text: str) -> str:
+    """A line of text; a dot or an apostrophe at its beginning is escaped, so that it is not a
+    request.
+    """
+    escaped = _escaped(text)
     return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
 
 
@@ -101,7 +103,7 @@ def main() -> int:
     if sys.argv[1:] == ["--check"]:
         if PLACE.exists() and PLACE.read_text(encoding="utf-8") == page:
             return 0
-        print(f"error: {PLACE.relative_to(TOP)} is not what the program says", file=sys.stderr)
+        print(f"error: {PLACE.relative_to(TOP)} differs from the program", file=sys.stderr)
         print("hint: make man", file=sys.stderr)
         return 1
     PLACE.parent.mkdir(parents=True, exist_ok=True)

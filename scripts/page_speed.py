@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How soon a report is there: first paint, first still picture, first chart that answers.
+"""Measures a report's loading: first paint, first still picture, first interactive chart.
 
 usage: PYTHONPATH=python:tests .venv/bin/python scripts/page_speed.py REPORT.html [--rounds 7]
 
-Milliseconds from the start of the navigation in Chromium, median and best; the first chart must be
-there within 700. The load of the machine is printed beside them: above 0.5 they say little. Nothing
-here is a test.
+Milliseconds from the start of the navigation in Chromium, median and best; the first chart must
+appear within 700. The load of the machine is printed too: above 0.5 the times mean little. This is
+not a test.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
             tab.close()
     print(f"load {os.getloadavg()[0]:.1f}, {given.report.stat().st_size:,} bytes")
     for name in NAMES:
-        times = [one[name] for one in rounds]
+        times = [moments[name] for moments in rounds]
         print(f"{name:14} {statistics.median(times):5.0f} ms, best {min(times):.0f}")
 
 

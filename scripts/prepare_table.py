@@ -1,9 +1,12 @@
-"""Writes the table of docs/concepts/preparation.md: how far ways of preparing leave the catalog's
-drives from steady state, scaled to 1 GB or the least that they can be.
+"""Writes the table of docs/concepts/preparation.md.
+
+It shows how far each way of preparing leaves the catalog's drives, scaled to 1 GB or to their
+smallest size, from steady state.
 
     .venv/bin/python scripts/prepare_table.py [--drive NAME ...]
 
-Some ten seconds a drive. Without --drive all are computed; with it these drives' rows are replaced.
+About ten seconds per drive. Without --drive all are computed; with it only these drives' rows are
+replaced.
 """
 
 from __future__ import annotations
@@ -21,25 +24,27 @@ CAPACITY = 10**9
 HEAD = ("drive", "spare", "steady WAF", *METHODS)
 
 
-def cell(one: Prepared, scale: float) -> str:
-    """What a method comes to, in a cell; `scale`: how much larger the whole drive is."""
-    more = "over 3" if one.more is None else f"{one.more:.1f}"
-    hours = one.drive_s * scale / 3600
+def cell(prepared: Prepared, scale: float) -> str:
+    """Formats the result of a method; `scale`: size of the whole drive relative to the scaled
+    one.
+    """
+    more = "over 3" if prepared.more is None else f"{prepared.more:.1f}"
+    hours = prepared.drive_s * scale / 3600
     took = f"{hours:.1f} h" if hours < 9.95 else f"{hours:,.0f} h"
-    return f"{one.waf:.2f} ({one.error_percent:+.0f} %), {more}; {took}"
+    return f"{prepared.waf:.2f} ({prepared.error_percent:+.0f} %), {more}; {took}"
 
 
 def row(name: str) -> str:
-    """A drive's line."""
+    """Computes a drive's line."""
     whole = profiles.load(name)
     profile = with_capacity(whole, CAPACITY)
-    found = prepare(profile)
+    results = prepare(profile)
     spare = 100 * (profile.flash_bytes / profile.capacity_bytes - 1)
     cells = (
         name,
         f"{spare:.1f} %",
-        f"{found[0].steady_waf:.2f}",
-        *(cell(one, whole.capacity_bytes / profile.capacity_bytes) for one in found),
+        f"{results[0].steady_waf:.2f}",
+        *(cell(prepared, whole.capacity_bytes / profile.capacity_bytes) for prepared in results),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -55,7 +60,7 @@ def main() -> None:
     for name in asked.drive or profiles.names():
         rows[name] = row(name)
         print(rows[name], flush=True)
-        lines = [rows[one] for one in profiles.names() if one in rows]
+        lines = [rows[name] for name in profiles.names() if name in rows]
         heads = f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}"
         text = "\n".join([BEGIN, heads, *lines, END])
         PAGE.write_text(before + text + after, encoding="utf-8")

@@ -1,12 +1,12 @@
-"""Sets the free parameters of a synthesized trace from the one run that was published for it.
+"""Sets the free parameters of a synthesized trace from its only published run.
 
     python scripts/refit_traces.py light [--state empty] [--scale 1.0] [--key gap_us --key ...]
 
 The run is that of an SM951 512 GB (AHCI) with heatsink (AnandTech 9396, 2015-06-25): data rate
-over busy time and mean latency. The search changes the keys given, as factors, one at a time
+over busy time and mean latency. The search changes the given keys, as factors, one at a time
 (compass search), and prints the lines for crates/trace/src/synth/NAME.toml; it changes no file.
-Run it again when the drive's model has changed; docs/concepts/synthesis.md lists what is free and
-why. With --once it only runs the profile as it is and prints what comes out.
+Run it again when the drive's model has changed; docs/concepts/synthesis.md lists the free
+parameters and the reasons. With --once it only runs the present profile and prints its figures.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def with_values(text: str, values: dict[str, float]) -> str:
 
 def value_of(text: str, key: str) -> float:
     """A key's present value."""
-    found = re.search(rf"(?m)^{key} = ([^ #\n]+)", text)
-    if found is None:
+    match = re.search(rf"(?m)^{key} = ([^ #\n]+)", text)
+    if match is None:
         raise SystemExit(f"error: {key} is not a key of [chosen]")
-    return float(found.group(1).replace("_", ""))
+    return float(match.group(1).replace("_", ""))
 
 
 def run(name: str, text: str, *, scale: float, state: str, variant: str | None) -> dict[str, Any]:
-    """One replay on the SM951."""
+    """Runs one replay on the SM951."""
     profile = catalog.load("sm951-ahci-512")
     if variant:
         profile = changed(profile, [variant])
@@ -117,7 +117,7 @@ def main() -> None:
         }
         try:
             got = show(values)
-        except UserError:  # outside of what a profile may say
+        except UserError:  # outside of the range that a profile may have
             return math.inf
         return math.log(got["rate"] / rate) ** 2 + math.log(got["latency"] / latency) ** 2
 
@@ -129,7 +129,7 @@ def main() -> None:
 def compass(
     error: Callable[[tuple[float, ...]], float], count: int, *, runs: int
 ) -> tuple[float, ...]:
-    """Steps up and down along each axis, half as far when none helps."""
+    """Steps up and down along each axis, and halves the step when none helps."""
     best, step = (0.0,) * count, 0.6
     lowest = error(best)
     runs -= 1
@@ -139,8 +139,8 @@ def compass(
             for sign in (1, -1):
                 trial = tuple(x + sign * step * (i == axis) for i, x in enumerate(best))
                 runs -= 1
-                if (found := error(trial)) < lowest:
-                    best, lowest, better = trial, found, True
+                if (cost := error(trial)) < lowest:
+                    best, lowest, better = trial, cost, True
                     break
         step = step if better else step / 2
     return best

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How fast `drivebay serve` is here: beside nbdkit, NVMe/TCP beside NBD, and against its own model.
+"""Measures `drivebay serve`: against nbdkit, NVMe/TCP against NBD, and against its own model.
 
 usage: PYTHONPATH=python .venv/bin/python scripts/serve_speed.py
        [--seconds 4] [--rounds 5] [--only PART]
 
-Parts: nbdkit, tcp, latency, steady, scaled. What is compared runs in turns, so that other load on
-the machine meets both; the figures are medians of rounds, and their ratio says more than they do.
-Needs fio with its nbd engine; nbdkit and cargo for their parts. Nothing here is a test: numbers
-depend on the machine.
+Parts: nbdkit, tcp, latency, steady, scaled. Compared sides run in turns, so that other load on the
+machine affects both; the figures are medians of rounds, and their ratio means more than they do.
+Needs fio with its nbd engine; nbdkit and cargo for their parts. This is not a test: numbers depend
+on the machine.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ROOT = Path(__file__).resolve().parent.parent
 DRIVE = "sm951-ahci-512"
 PROGRAM = (sys.executable, "-c", "from drivebay.cli import main; main()")
 START_S = 120
-STEADY_S = 2000  # of random writes before the steady rate is read, as the consistency test has
+STEADY_S = 2000  # of random writes before the steady rate is read, as in the consistency test
 
 
 @contextlib.contextmanager
 def running(command: list[str], socket: Path) -> Iterator[subprocess.Popen[str]]:
-    """A server, from its socket's appearance on."""
+    """Runs a server; the block begins when its socket exists."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -56,7 +56,7 @@ def running(command: list[str], socket: Path) -> Iterator[subprocess.Popen[str]]
 
 
 def status(control: Path) -> dict[str, Any]:
-    """A server's figures so far."""
+    """Figures of a server so far."""
     with socket_.socket(socket_.AF_UNIX) as talk:
         talk.connect(str(control))
         talk.sendall(b"status\n")
@@ -65,7 +65,7 @@ def status(control: Path) -> dict[str, Any]:
 
 
 def serve(socket: Path, *options: str) -> list[str]:
-    """The command that serves the drive there."""
+    """Command that serves the drive at a socket."""
     return [*PROGRAM, "serve", DRIVE, "--json", "--nbd", f"unix:{socket}", *options]
 
 
@@ -99,13 +99,14 @@ def fio(
 
 def spent_us(process: subprocess.Popen[str]) -> float:
     """Processor time of all threads of a server so far."""
-    # After the name, which may hold spaces: user and system time are fields 14 and 15 of proc(5).
+    # After the name, which may contain spaces: user and system time are fields 14 and 15 of
+    # proc(5).
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
 def beside_nbdkit(folder: Path, seconds: float, rounds: int) -> None:
-    """Reads and writes in memory that holds data, without the model's time."""
+    """Compares reads and writes in memory that holds data, without the model's time."""
     ours, theirs = folder / "ours.sock", folder / "nbdkit.sock"
     nbdkit = ["nbdkit", "-f", "-U", str(theirs), "memory", "1G"]
     with running(serve(ours, "--pace", "none"), ours) as our, running(nbdkit, theirs) as their:
@@ -113,22 +114,23 @@ def beside_nbdkit(folder: Path, seconds: float, rounds: int) -> None:
             fio(socket, START_S, 8, "write", "--size=1g", "--time_based=0", block="1m")
         for pattern in ("randread", "randwrite"):
             for block, depth in (("4k", 1), ("4k", 32), ("128k", 8)):
-                found: dict[Path, list[dict[str, float]]] = {ours: [], theirs: []}
+                figures: dict[Path, list[dict[str, float]]] = {ours: [], theirs: []}
                 for turn in range(rounds):
-                    # Who begins alternates too.
+                    # The order alternates too.
                     both = ((ours, our), (theirs, their))
                     for socket, server in both if turn % 2 else both[::-1]:
                         before = spent_us(server)
-                        one = fio(socket, seconds, depth, pattern, block=block)
-                        one["us_cpu"] = (spent_us(server) - before) / one["ios"]
-                        found[socket].append(one)
+                        measured = fio(socket, seconds, depth, pattern, block=block)
+                        measured["us_cpu"] = (spent_us(server) - before) / measured["ios"]
+                        figures[socket].append(measured)
                 mid = {
-                    (socket, key): statistics.median(one[key] for one in found[socket])
-                    for socket in found
+                    (socket, key): statistics.median(measured[key] for measured in figures[socket])
+                    for socket in figures
                     for key in ("iops", "us_p999", "us_cpu")
                 }
                 ratio = statistics.median(
-                    a["iops"] / b["iops"] for a, b in zip(found[ours], found[theirs], strict=True)
+                    a["iops"] / b["iops"]
+                    for a, b in zip(figures[ours], figures[theirs], strict=True)
                 )
                 print(
                     f"{pattern} {block} QD{depth}: drivebay {mid[ours, 'iops'] / 1e3:.1f} K/s, "
@@ -140,7 +142,7 @@ def beside_nbdkit(folder: Path, seconds: float, rounds: int) -> None:
 
 
 def tcp_beside_nbd() -> None:
-    """Both over loopback, with one client written for both."""
+    """Compares both over loopback, with one client written for both."""
     subprocess.run(
         [
             "cargo",
@@ -158,11 +160,11 @@ def tcp_beside_nbd() -> None:
 
 
 def latency(folder: Path, seconds: float) -> None:
-    """How late the server is, by its own clock, for reads from flash one at a time."""
+    """Lateness of the server, by its own clock, for single reads from flash."""
     socket, state, control = (folder / name for name in ("paced.sock", "state", "control"))
     with running(serve(socket, "--pace", "none", "--state", str(state)), socket) as process:
         fio(socket, 5, 32, "write", "--size=64m")
-        # An orderly end, so the state is saved.
+        # An orderly end, so that the state is saved.
         process.send_signal(signal.SIGTERM)
         process.communicate()
     for pace in ("hybrid", "spin", "sleep"):
@@ -223,7 +225,9 @@ def steady(folder: Path, seconds: float) -> None:
 
 
 def scaled(folder: Path, seconds: float, rounds: int) -> None:
-    """Served at a twentieth of the drive's speed, and virtual, from one state: a filled drive."""
+    """Compares a drive served at a twentieth of its speed with a virtual one, from one state: a
+    filled drive.
+    """
     import drivebay
 
     gib, slower = 2**30, 20
@@ -239,8 +243,8 @@ def scaled(folder: Path, seconds: float, rounds: int) -> None:
             )
             virtual = device.copy().run(work)
             latency = virtual.latency
-            told = {"us_mean": latency.mean_us, "us_p99": latency.percentile_us(99)}
-            found: dict[str, list[float]] = {"iops": [], "us_mean": [], "us_p99": [], "late": []}
+            expected = {"us_mean": latency.mean_us, "us_p99": latency.percentile_us(99)}
+            ratios: dict[str, list[float]] = {"iops": [], "us_mean": [], "us_p99": [], "late": []}
             for _ in range(rounds):
                 options = ("--state", str(state), "--time-scale", f"1/{slower}", "--memory", "2GiB")
                 with running(
@@ -250,25 +254,25 @@ def scaled(folder: Path, seconds: float, rounds: int) -> None:
                     late = status(control)["lateness"]
                     process.kill()
                 control.unlink()
-                found["iops"].append(seen["iops"] * slower / virtual.iops)
-                found["late"].append(late["us_p99"])
-                for key, value in told.items():
-                    found[key].append(seen[key] / slower / value)
-            mid = {key: statistics.median(values) for key, values in found.items()}
+                ratios["iops"].append(seen["iops"] * slower / virtual.iops)
+                ratios["late"].append(late["us_p99"])
+                for key, value in expected.items():
+                    ratios[key].append(seen[key] / slower / value)
+            mid = {key: statistics.median(values) for key, values in ratios.items()}
             print(
                 f"{pattern} QD{depth}, time scale 1/{slower}: rate {mid['iops']:.3f}, mean latency "
                 f"{mid['us_mean']:.3f}, p99 {mid['us_p99']:.3f} of the virtual drive's "
-                f"({virtual.iops:.0f}/s, {told['us_mean']:.1f} us, {told['us_p99']:.1f} us); "
-                f"late p99 {mid['late']:.0f} us",
+                f"({virtual.iops:.0f}/s, {expected['us_mean']:.1f} us, "
+                f"{expected['us_p99']:.1f} us); late p99 {mid['late']:.0f} us",
                 flush=True,
             )
 
 
 def main() -> None:
-    """All parts, or one."""
+    """Runs all parts, or one."""
     parser = argparse.ArgumentParser(description="How fast drivebay serve is here.")
     parser.add_argument("--seconds", type=float, default=4, help="of one measurement")
-    parser.add_argument("--rounds", type=int, default=5, help="of what is compared in turns")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each comparison")
     parser.add_argument("--only", choices=("nbdkit", "tcp", "latency", "steady", "scaled"))
     asked = parser.parse_args()
     if shutil.which("fio") is None or (asked.only == "nbdkit" and shutil.which("nbdkit") is None):
@@ -277,7 +281,7 @@ def main() -> None:
         folder = Path(name)
         if asked.only in (None, "nbdkit"):
             if shutil.which("nbdkit") is None:
-                print("beside nbdkit: skipped, nbdkit is not installed")
+                print("nbdkit: skipped, it is not installed")
             else:
                 beside_nbdkit(folder, asked.seconds, asked.rounds)
         if asked.only in (None, "tcp"):

@@ -1,9 +1,9 @@
-"""Writes `python/drivebay/_core.pyi` as the core says it; with --check says whether it is stale.
+"""Writes `python/drivebay/_core.pyi` from the core; with --check reports whether it is stale.
 
     .venv/bin/python scripts/stub.py [--check] [--profile NAME]
 
-pyo3 puts the types of every function and class into the library that it builds; maturin reads them.
-The profile should be the one that the core was built with: then nothing is built again.
+pyo3 stores the types of every function and class in the library that it builds; maturin reads them.
+Use the profile that the core was built with: then nothing is built again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ TOOLS = Path(sysconfig.get_path("scripts"))
 
 
 def generated(profile: str) -> str:
-    """The stub as the core says it, formatted."""
+    """The stub from the core, formatted."""
     with tempfile.TemporaryDirectory() as folder:
         command = [TOOLS / "maturin", "generate-stubs", "--quiet", "--locked"]
         subprocess.run([*command, "--profile", profile, "--out", folder], cwd=TOP, check=True)
         (made,) = Path(folder).rglob("*.pyi")
         text = made.read_text(encoding="utf-8")
-    # Hints written in a Rust signature come quoted, and pyo3 does not know what they import.
+    # Hints written in a Rust signature come quoted, and pyo3 does not know their imports.
     hint = r'"?typing\.(Any|Literal\[[^"]*\])"?'
-    text = re.sub(hint, lambda found: found[1].replace("'", '"'), text)
+    text = re.sub(hint, lambda match: match[1].replace("'", '"'), text)
     text = text.replace("\nfrom ", "\nfrom typing import Any, Literal\nfrom ", 1)
     text = re.sub(r'(:\n *)"""\n *(.*)\n *"""', r'\1"""\2"""', text)
     for tool in (
@@ -45,7 +45,7 @@ def generated(profile: str) -> str:
 
 
 def main() -> int:
-    """0 if the stub is as it should be."""
+    """Returns 0 if the stub is up to date."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
     parser.add_argument("--profile", default="release", help="of cargo")

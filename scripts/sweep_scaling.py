@@ -1,10 +1,9 @@
 """Measures how a sweep scales on this machine: python scripts/sweep_scaling.py [--runs 12]
 
-Runs one sweep with one worker and with two, three times each in turn, and prints the median wall
-time of the runs (without the workers' start), the ratio, and processor time: that of the runs, and
-that of the engine and Dask's scheduler in this process. Then the same with runs that do nothing,
-for what a run costs the scheduler. Wall times need a machine that does nothing else; processor
-times hardly do.
+Runs one sweep with one worker and with two, alternating, three times each, and prints the median
+wall time of the runs (without the workers' start), the ratio, and processor time: that of the runs,
+and that of the engine and Dask's scheduler in this process. Then it runs empty tasks, which show
+the scheduler's cost of a run. Wall times need an otherwise idle machine; processor times hardly do.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ TABLE: dict[str, Any] = {
 
 
 class Silent:
-    """A sink that keeps when the first run could begin."""
+    """A sink that records the earliest start of the first run."""
 
     began = 0.0
 
@@ -63,7 +62,7 @@ def measure(made: plan.Plan, jobs: int) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as folder:
         store, sink = Store(f"{folder}/sweep"), Silent()
         cpu = time.process_time()
-        # The context's end (workers stopping) is not the runs': the last part's time is.
+        # Wall time ends with the last part, not with the end of the context, which stops workers.
         engine.run(made, store, sink, jobs=jobs)
         cpu = time.process_time() - cpu
         rows = [row for row, _ in store.rows(made.fingerprint)]
@@ -73,22 +72,23 @@ def measure(made: plan.Plan, jobs: int) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Prints what was measured."""
+    """Prints the measurements."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--tasks", type=int, default=2000)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     made = plan.make(spec.parse({**TABLE, "seeds": options.runs}, where="scaling"), where="scaling")
-    found: dict[int, list[tuple[float, float, float]]] = {1: [], 2: []}
+    measured: dict[int, list[tuple[float, float, float]]] = {1: [], 2: []}
     for _ in range(options.repeat):
-        for jobs, kept in found.items():
+        for jobs, kept in measured.items():
             kept.append(measure(made, jobs))
             wall, engine_cpu, runs_cpu = kept[-1]
             print(f"{jobs} workers: {wall:.2f} s, runs {runs_cpu:.2f} s of processor time, "
                   f"engine {engine_cpu:.2f} s", flush=True)  # fmt: skip
-    one, two = (statistics.median(wall for wall, _, _ in found[jobs]) for jobs in (1, 2))
-    print(f"median {one:.2f} s with one worker, {two:.2f} s with two: {one / two:.2f} times")
+    single, double = (statistics.median(wall for wall, _, _ in measured[jobs]) for jobs in (1, 2))
+    ratio = single / double
+    print(f"median {single:.2f} s with one worker, {double:.2f} s with two: {ratio:.2f} times")
 
     work.run = nothing
     Store.has_part = lambda *_: True  # type: ignore[method-assign]
@@ -97,8 +97,7 @@ def main() -> None:
         sink = Silent()
         cpu = time.process_time()
         with cluster.opened(None, 2) as here:
-            state = engine._State()
-            dispatcher = engine._Dispatcher(many, Store(folder), sink, here, 0, state)
+            dispatcher = engine._Dispatcher(many, Store(folder), sink, here, 0)
             begun = time.monotonic()
             dispatcher.work(iter(range(many.runs)), threading.Event())
             wall, cpu = time.monotonic() - begun, time.process_time() - cpu

@@ -1,10 +1,12 @@
-"""Every published row run anew, beside the kept run: the whole validation of `make test-long`.
+"""Runs every published row again and compares it with the stored run: the whole validation of `make
+test-long`.
 
     .venv/bin/python scripts/validation.py
 
-Many rows are outside of their bounds, which is no mistake of a change; a row that comes out other
-than in published/computed/validation-run.json.xz is, unless the run is kept anew (`make fidelity`).
-Some minutes; exit code 1 if a row differs."""
+Many rows are outside of their bounds, which is not an error of a change; a row that differs from
+published/computed/validation-run.json.xz is one, unless the run is stored again (`make fidelity`).
+Some minutes; exit code 1 if a row differs.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,15 @@ def rows_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in document["rows"]}
 
 
-def differences(kept: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """A line for each row that came out otherwise, or is in one of the two alone."""
-    before, now = rows_of(kept), rows_of(found)
-    lines = [f"{one}: in one of the two alone" for one in sorted(before.keys() ^ now.keys())]
-    for one in sorted(before.keys() & now.keys()):
+def differences(kept: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """A line for each row that differs, or is in only one of the two."""
+    before, now = rows_of(kept), rows_of(new)
+    lines = [f"{row_id}: only in one of the two" for row_id in sorted(before.keys() ^ now.keys())]
+    for row_id in sorted(before.keys() & now.keys()):
         lines += [
-            f"{one}: {key} was {before[one][key]}, is {now[one][key]}"
+            f"{row_id}: {key} was {before[row_id][key]}, is {now[row_id][key]}"
             for key in SAME
-            if before[one][key] != now[one][key]
+            if before[row_id][key] != now[row_id][key]
         ]
     return lines
 
@@ -43,7 +45,7 @@ def main() -> None:
     if done.returncode not in (0, 1):  # 1: rows are outside of their bounds
         raise SystemExit(done.returncode)
     lines = differences(fidelity.recorded(), json.loads(done.stdout))
-    print("\n".join(lines) or "every row as in the kept run")
+    print("\n".join(lines) or "every row as in the stored run")
     raise SystemExit(bool(lines))
 
 

@@ -518,5 +518,5 @@ def test_mapped_figures_exist_in_the_suite() -> None:
 def test_specification_lines_of_the_drive() -> None:
     lines = {(row.metric, row.condition): row for row in published.specification("sm951-ahci-512")}
     assert lines[("sequential read", "vendor claim")].value == 2150
-    assert published.said(lines[("4KB random write", "vendor claim")]) == "70,000 IOPS"
-    assert published.said(lines[("host link", "")]) == "PCIe 3.0 x4"
+    assert published.statement(lines[("4KB random write", "vendor claim")]) == "70,000 IOPS"
+    assert published.statement(lines[("host link", "")]) == "PCIe 3.0 x4"

@@ -289,7 +289,7 @@ def test_a_parameter_that_cannot_be_fitted(words: list[str], message: str, hint:
     ("change", "message", "hint"),
     [
         ({"hold_out": ["nothing"]}, "the result has no such test", "--hold-out reads"),
-        ({"hold_out": ["reads"], "only": ["reads"]}, "named with --only, too", ""),
+        ({"hold_out": ["reads"], "only": ["reads"]}, "--only names it too", ""),
         ({"hold_out": ["reads", "writes", "mixed"]}, "no figure to fit to", ""),
         ({"parameters": ["thermal.network.module_j_per_k"]}, "no figure depends on", "--only"),
         ({"data": "S9999"}, "no such row", "S058"),
@@ -323,13 +323,13 @@ def test_a_journal_of_another_fit_is_not_gone_on_with(
 
     with pytest.raises(UserError, match="a profile is never overwritten"):
         fit(twin.out, resume=False)
-    with pytest.raises(UserError, match=r"of another fit: its parameters, .* differ"):
+    with pytest.raises(UserError, match=r"another fit: its parameters, .* differ"):
         fit(twin.out, resume=True)
     out = tmp_path / "a.toml"
     Journal.beside(out).write_text("{}\n")
     with pytest.raises(UserError, match="was started before"):
         fit(out, resume=False)
-    with pytest.raises(UserError, match="no journal of a fit"):
+    with pytest.raises(UserError, match="not a journal of a fit"):
         fit(out, resume=True)
 
 
@@ -346,7 +346,7 @@ def test_a_quick_review_and_a_partial_one_are_labelled(
     found = observed.experiment_for(partial, base)
     assert any("is a quick review" in note for note in found.notes)
     assert any("not run in partial: writes" in note for note in found.notes)
-    assert found.words.endswith("(small, quick)")
+    assert found.description.endswith("(small, quick)")
     with pytest.raises(UserError, match="has not been run") as caught:
         observed.experiment_for(partial, base, only=["writes"])
     assert "drivebay review --resume" in caught.value.hint

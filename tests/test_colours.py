@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pytest
 
 from drivebay.analysis import stages
-from drivebay.report import theme
+from drivebay.report.base import theme
+from drivebay.report.base.theme import DARK, LIGHT, STAGES
 from drivebay.report.charts.stages import OTHER_STAGE
-from drivebay.report.theme import DARK, LIGHT, STAGES
 
 DIFFERENCE_MIN = 10.0
 CONTRAST_MIN = 3.0

@@ -16,10 +16,12 @@ import pytest
 from drivebay import report, results
 from drivebay.analysis import fidelity, nearest, review
 from drivebay.definitions import profiles, suites
-from drivebay.report import competitors, markup, thin, verdict
-from drivebay.report.digest import digest
-from drivebay.report.markup import Bar
-from drivebay.report.runs import entries
+from drivebay.report.base import markup
+from drivebay.report.base.markup import Bar
+from drivebay.report.base.runs import entries
+from drivebay.report.pages import verdict
+from drivebay.report.peers import competitors, thin
+from drivebay.report.peers.digest import digest
 
 TOP = Path(__file__).resolve().parent.parent
 ONLY = ("consistency-default", "random-read", "thermal-write")

@@ -11,7 +11,7 @@ from fakes import FakeTarget, small_suite
 
 from drivebay import analysis, results, review
 from drivebay.definitions.suites import Test
-from drivebay.report.reference import conditions as conditions_of
+from drivebay.report.pages.reference import conditions as conditions_of
 from drivebay.results.records import TELEMETRY_SCHEMA, PhaseResult
 from drivebay.targets.base import Progress
 

@@ -445,7 +445,7 @@ def test_a_result_is_moved_by_a_link_to_its_folder_alone(
     assert results.load(tmp_path / "link").done
     (tmp_path / "r/steps").rename(tmp_path / "elsewhere")
     (tmp_path / "r/steps").symlink_to("../elsewhere")
-    with pytest.raises(EnvironmentProblem, match=r"step\.json: it lies behind a link"):
+    with pytest.raises(EnvironmentProblem, match=r"step\.json: its folder is a link"):
         results.load(tmp_path / "r")
     with pytest.raises(UserError, match="steps is a link"):
         results.Folder.reopen(tmp_path / "r")
@@ -504,21 +504,21 @@ def replaced(name: str, value: Any) -> Callable[[Path], object]:
         ("step", edited(lambda d: d["phases"][0].update(reads=None)), "phases.0.reads: Input"),
         ("step", edited(lambda d: d["phases"][0].update(reads=10**400)), "has more than 64 bits"),
         ("step", edited(lambda d: d["phases"][0].update(duration_s=1e308)), "duration_s: Input"),
-        ("step", edited(lambda d: d["phases"].clear()), "phases: they are not the test's"),
-        ("step", edited(lambda d: d.update(id="x")), "id: it is of test x"),
+        ("step", edited(lambda d: d["phases"].clear()), "phases: they differ from the test's"),
+        ("step", edited(lambda d: d.update(id="x")), "id: it belongs to test x"),
         ("step", lambda path: path.write_bytes(b"\xff"), "it is not valid JSON"),
         ("step", lambda path: path.write_text("[" * 10**5), "nested more than 64 deep"),
-        ("series", replaced("latency_ns_mean", math.nan), "latency_ns_mean: nan is not"),
-        ("series", replaced("power_w", math.inf), "power_w: inf is not"),
+        ("series", replaced("latency_ns_mean", math.nan), "latency_ns_mean: nan is out of range"),
+        ("series", replaced("power_w", math.inf), "power_w: inf is out of range"),
         ("series", replaced("reads", -1), "reads: -1 is below 0"),
         ("series", replaced("reads", 2**63 - 1), "reads: its sum is beyond 2^61"),
         ("series", replaced("reads", None), "reads: a value is missing"),
         ("series", replaced("second", 9999), "second: 9999 is after its phase's end"),
-        ("series", replaced("phase", "x"), "phase: 'x' is none of the test's"),
+        ("series", replaced("phase", "x"), "phase: 'x' is not a phase of the test"),
         ("histogram", replaced("direction", "x"), "direction: 'x' is neither read nor write"),
         ("histogram", replaced("high_ns", 2**40), "bins overlap"),
         ("stages", lambda path: path.write_bytes(b"PAR1"), "Parquet file size is 4 bytes"),
-        ("activity", replaced("die_read", [math.nan]), "die_read: nan is not"),
+        ("activity", replaced("die_read", [math.nan]), "die_read: nan is out of range"),
     ],
 )
 def test_a_damage_is_named_by_file_and_field(
@@ -572,7 +572,7 @@ def test_a_long_text_takes_its_memory_once(wholes: dict[str, Path], tmp_path: Pa
         pq.write_table(table.set_column(place, "stage", text), path, store_schema=False)
 
     said = damaged(tmp_path / "r", "steps/random-read/stages.parquet", long)
-    assert said.endswith("stage: a text has 1,000,000 characters")
+    assert said.endswith("stage: a string has 1,000,000 characters")
 
 
 # --- queries --------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
 from drivebay.definitions.scaling import scaled
 from drivebay.definitions.suites import Phase, Prepare, Rounds, Test
-from drivebay.report import text
+from drivebay.report.base import text
 from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget

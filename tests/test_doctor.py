@@ -158,7 +158,7 @@ def test_names_come_with_titles_and_from_the_users_own_suite(tmp_path: Path) -> 
     [
         ("{root}/bin", []),
         ("{root}/none", []),
-        ("{root}/bin:", ["an empty part is the folder that you are in"]),
+        ("{root}/bin:", ["an empty part means the current folder"]),
         ("bin:{root}/bin:./x", ["bin is relative", "./x is relative"]),
         ("{root}/loose/bin", ["{root}/loose can be written by others"]),
         ("{root}/sticky/bin", []),

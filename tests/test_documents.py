@@ -28,6 +28,7 @@ NAMED = re.compile(
     rf"`((?:{FOLDERS.replace(' ', '|')})/[\w./-]*[\w/]|[\w./-]*\w\.(?:rs|py|pyi|sh))`",
 )
 WAY = re.compile(r"^```way\n(.*?)^```", re.DOTALL | re.MULTILINE)
+TEST = re.compile(r"`(test_\w+\.py)::(\w+)`")
 # Decisions tell of their time, and are not edited.
 HISTORY = "docs/adr/"
 
@@ -68,6 +69,14 @@ def undefined(text: str) -> list[str]:
     return found
 
 
+def is_test(file: str, name: str) -> bool:
+    """True if a file of this name under `tests` defines the test."""
+    return any(
+        re.search(rf"^def {name}\(", path.read_text(), re.MULTILINE)
+        for path in (TOP / "tests").rglob(file)
+    )
+
+
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if HISTORY not in name])
 def test_a_file_that_a_document_names_is_there(document: str) -> None:
     assert not missing((TOP / document).read_text())
@@ -85,6 +94,16 @@ def test_the_page_of_the_model_names_every_victim_policy() -> None:
     )
     assert row
     assert [word for word in policies.OWN if f"`{word}`" not in row[0]] == []
+
+
+def test_each_promise_of_security_names_a_test_that_exists() -> None:
+    text = (TOP / "SECURITY.md").read_text().split("## What is promised")[1].split("\n## ")[0]
+    promises = re.findall(r"^(?:- |\| (?!\|)).*(?:\n  .*)*", text, re.MULTILINE)
+    assert len(promises) > 20
+    for promise in promises:
+        assert TEST.search(promise), promise
+    assert not [f"{file}::{name}" for file, name in TEST.findall(text) if not is_test(file, name)]
+    assert not is_test("test_documents.py", "test_that_is_gone") and not is_test("test_x.py", "a")
 
 
 def test_actions_are_pinned_by_commit_and_the_container_s_user_is_not_root() -> None:

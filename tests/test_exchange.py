@@ -188,12 +188,12 @@ def test_every_version_is_read_and_the_last_of_several_documents_counts(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "holds no JSON of fio"),
-        (b"\x00\xff{{{[[", "holds no JSON of fio"),
-        (b'{"jobs": []}', "holds no JSON of fio"),
+        (b"", "has no JSON of fio"),
+        (b"\x00\xff{{{[[", "has no JSON of fio"),
+        (b'{"jobs": []}', "has no JSON of fio"),
         (b'{"fio version": "fio-3.33", "jobs": [{"jobname": "x", "rea', "is cut off"),
-        (b"{" * 100_000, "holds no JSON of fio"),
-        (b'{"fio version": "fio-3.33", "jobs": []}', "no job of it moved any data"),
+        (b"{" * 100_000, "has no JSON of fio"),
+        (b'{"fio version": "fio-3.33", "jobs": []}', "none of its jobs moved any data"),
         (b'{"fio version": "fio-3.33", "jobs": [7]}', "jobs[0]: 7 is not allowed"),
         (b'{"fio version": "fio-3.33", "jobs": [{"jobname": "x", "read": {"total_ios": 5}}]}',
          "cannot be imported: jobs[0].read.io_bytes is missing"),

@@ -32,8 +32,8 @@ from drivebay.lab.fit.sensitivity import Bench, Derivatives, coordinate_of, deri
 from drivebay.lab.pool import Worker
 from drivebay.lab.validate import table
 from drivebay.lab.validate.plan import Run, load_plan
-from drivebay.report.figures import detail
-from drivebay.report.markup import Bar
+from drivebay.report.base.figures import detail
+from drivebay.report.base.markup import Bar
 
 TOP = Path(__file__).resolve().parent.parent
 

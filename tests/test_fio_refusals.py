@@ -6,6 +6,7 @@ Needs fio (`make test` installs it).
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import subprocess
@@ -168,6 +169,22 @@ def test_a_fio_that_is_no_good(
     assert "bad thing" in problem.message or "bad thing" not in script
 
 
+def failure(fio: Path, file: Path) -> EnvironmentProblem:
+    """What a job ends with by this program in fio's place."""
+    with file.open("rb") as target, pytest.raises(EnvironmentProblem) as caught:
+        process.run(
+            process.Tool(str(fio), "fio-3.33", "libaio"),
+            "",
+            target.fileno(),
+            name="run",
+            shown_target="-",
+            progress=Progress(),
+            each_second=lambda _: False,
+            asks_until_ms=lambda _: 0.0,
+        )
+    return caught.value
+
+
 @pytest.mark.parametrize(
     "prints",
     [
@@ -183,19 +200,20 @@ def test_a_fio_that_prints_without_end_is_ended(
 ) -> None:
     monkeypatch.setattr(process, "DOCUMENT_BYTES_MAX", 2**20)
     fake = a_fio(tmp_path / "bin", prints)
-    with file.open("rb") as target, pytest.raises(EnvironmentProblem) as caught:
-        process.run(
-            process.Tool(str(fake), "fio-3.33", "libaio"),
-            "",
-            target.fileno(),
-            name="run",
-            shown_target="-",
-            progress=Progress(),
-            each_second=lambda _: False,
-            asks_until_ms=lambda _: 0.0,
-        )
-    assert "prints more than figures" in caught.value.message
-    assert caught.value.exit_code == 3 and "\n" not in caught.value.message + caught.value.hint
+    problem = failure(fake, file)
+    assert "prints more than figures" in problem.message
+    assert problem.exit_code == 3 and "\n" not in problem.message + problem.hint
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.ENOSPC, "file system"), (errno.EDQUOT, "disk quota")]
+)
+def test_no_space_and_no_quota_are_one_error(
+    file: Path, tmp_path: Path, number: int, words: str
+) -> None:
+    problem = failure(a_fio(tmp_path / "bin", f"echo '{os.strerror(number)}' >&2; exit 1"), file)
+    assert words in problem.message and problem.exit_code == 3
+    assert problem.hint == "free some space: df -h, quota"
 
 
 @needs_root

@@ -150,7 +150,7 @@ def test_a_review_ends_in_an_orderly_way_when_its_worker_is_gone(tmp_path: Path)
         ({"serial": "S1"}, "destroy_data must be the serial number once more"),
         ({"serial": "S1", "destroy_data": "S2"}, "consent to lose all data on the drive S1"),
         ({"file": "/x", "destroy_data": "/x"}, "have no meaning for a file"),
-        ({"file": "x.img"}, "must be a whole path"),
+        ({"file": "x.img"}, "must be an absolute path"),
         ({}, "give either 'serial' or 'file'"),
     ],
 )

@@ -20,7 +20,7 @@ from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
 from drivebay.lab.imports import import_files
-from drivebay.report.text import load
+from drivebay.report.base.text import load
 
 MEAN_NS = 100_000
 LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
@@ -262,7 +262,7 @@ def test_fio_2_counts_in_kib_and_microseconds(ios: int | None, tmp_path: Path) -
     (phase,) = step.phases()
     assert (phase.read_bytes, phase.reads, phase.workload.block_bytes) == (2**30, 8192, 131072)
     assert phase.metrics["latency_ns_mean"] == pytest.approx(120_000)
-    said = "does not say the count of I/Os" in "; ".join(step.conditions()["warnings"])
+    said = "does not report the number of I/Os" in "; ".join(step.conditions()["warnings"])
     assert said == (ios is None)
 
 
@@ -492,7 +492,7 @@ def test_one_log_of_all_threads_holds_one_course_after_the_other(tmp_path: Path)
 @pytest.mark.parametrize(
     ("iops", "given", "words"),
     [
-        (IOPS.replace("2000,", "9000,"), {}, "the logs beside it are of another run"),
+        (IOPS.replace("2000,", "9000,"), {}, "its logs are of another run"),
         (IOPS, {"log_avg_msec": "0"}, "the logs have every single I/O"),
         (IOPS, {"log_avg_msec": "5000"}, "windows longer than a second"),
     ],

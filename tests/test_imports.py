@@ -278,7 +278,7 @@ def test_what_fios_text_does_not_say_is_unknown(tmp_path: Path) -> None:
     assert reads.workload.queue_depth == 16  # on average, by Little's law
     cut = FIO_2[: FIO_2.index("     issued")]
     (phase,), warnings = imported(cut, tmp_path)[0].phases(), imported(cut, tmp_path)[1]
-    assert phase.writes == 8000 and "does not say the count of I/Os" in warnings
+    assert phase.writes == 8000 and "does not report the number of I/Os" in warnings
     # Two runs in one file are not clones of a job.
     step, _ = imported(FIO_2 + FIO_2, tmp_path)
     assert [phase.writes for phase in step.phases()] == [8000, 8000]

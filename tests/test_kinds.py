@@ -67,7 +67,7 @@ def test_each_rule_is_of_a_known_kind_and_needed() -> None:
 
 
 def test_a_row_of_no_kind_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"S001 .* is of 0 kinds"):
+    with pytest.raises(ValueError, match=r"S001 .* matches 0 kinds"):
         kinds.kind_of({**row(), "test": "a test that nobody knows"})
 
 

@@ -50,7 +50,7 @@ def test_what_cannot_fail_and_impossible_words_are_refused() -> None:
     for word, message in (
         ("parity=many", "must be a number of dies"),
         ("parity", "a value is missing"),
-        ("parity=4096:1", "at most the dies that the drive has"),
+        ("parity=4096:1", "the drive's number of dies"),
         ("foreground_victims=0", "1 to"),
         ("foreground_victims=two", "must be a number of victims"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ import pytest
 from drivebay import analysis, report, results
 from drivebay.analysis import fidelity
 from drivebay.definitions import suites
-from drivebay.report import picture_files
-from drivebay.report.page import all_panels
-from drivebay.report.render_page import plotly
-from drivebay.report.render_svg import picture
-from drivebay.report.runs import entries
-from drivebay.report.theme import PATTERNS
+from drivebay.report.base.runs import entries
+from drivebay.report.base.theme import PATTERNS
+from drivebay.report.charts.model import Axis, Chart, Series
+from drivebay.report.pages.review import all_panels
+from drivebay.report.render import files as picture_files
+from drivebay.report.render.page import plotly
+from drivebay.report.render.svg import picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -86,6 +88,20 @@ def test_a_curve_of_a_virtual_drive_has_a_band_as_wide_as_its_intervals(
         assert sum(trace.get("fill") == "toself" for trace in plotly(chart)["traces"]) == 1
         rows = list(csv.reader(picture_files.csv_of(chart).splitlines()))
         assert len(rows) == 1 + len(line.x)
+
+
+def test_no_text_of_a_chart_is_a_formula_in_its_csv() -> None:
+    names = ("=HYPERLINK(1)", "+1", "-1", "@SUM(1)", "\tx", "\r=1", "a=1")
+    series = tuple(
+        Series("bar", ["=cmd|' /C calc'!A0", "plain"], [-1.0, 2.0], name=name, unit="@x")
+        for name in names
+    )
+    chart = Chart("x", 100, series, Axis("", scale="category"), (Axis("y"),), horizontal=True)
+    _, *rows = csv.reader(io.StringIO(picture_files.csv_of(chart), newline=""))
+    assert len(rows) == 2 * len(names)
+    for title, unit, place, value, *_ in rows:
+        assert not {title[0], unit[0], place[0]} & set("=+-@\t\r")
+        assert value in ("-1", "-1.0", "2", "2.0")
 
 
 def test_points_and_bars_of_two_drives_differ_in_more_than_their_colour(tmp_path: Path) -> None:

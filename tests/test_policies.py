@@ -228,7 +228,7 @@ def test_reads_wait_for_programs_as_a_policy_says(build: Build) -> None:
 
 def test_no_policy_schedules_reads_where_planes_read_by_themselves(build: Build) -> None:
     policy = drivebay.load_policy(build("READS", "reads0", "-DANSWER=0"))
-    with pytest.raises(UserError, match="planes of a die read by themselves"):
+    with pytest.raises(UserError, match="planes of a die read independently"):
         drivebay.drive("t700-2tb").with_(policy=policy.reference)
 
 
@@ -277,7 +277,7 @@ def test_what_is_no_plugin_of_this_version_is_refused(build: Build, tmp_path: Pa
     command = ["cc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "other.c")]
     subprocess.run(command, check=True)
     refused: dict[Path, tuple[type[DrivebayError], str]] = {
-        text: (EnvironmentProblem, "no shared library for this machine"),
+        text: (EnvironmentProblem, "not a shared library for this machine"),
         tmp_path / "gone.so": (EnvironmentProblem, "cannot be read"),
         library: (UserError, "does not export drivebay_policy"),
         build("NEWER"): (UserError, "version 99 of the interface"),
@@ -371,7 +371,7 @@ def test_candidates_that_are_all_alike_are_told_as_well() -> None:
 
 def test_a_policy_beside_what_it_cannot_decide_is_refused(build: Build) -> None:
     policy = drivebay.load_policy(build("LIFESPAN"))
-    with pytest.raises(UserError, match=r"a policy without place_write beside.* an SLC cache"):
+    with pytest.raises(UserError, match=r"a policy without place_write, .* an SLC cache"):
         drivebay.drive("970-evo-plus-1tb").with_(policy=policy.reference)
 
 

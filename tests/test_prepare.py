@@ -14,7 +14,7 @@ from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import with_capacity
 from drivebay.definitions.suites import Phase, Prepare, Workload
 from drivebay.lab import prepare as lab
-from drivebay.report.text import step_words
+from drivebay.report.base.text import step_words
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 

@@ -57,4 +57,4 @@ def test_an_open_contradiction_is_off_and_one_that_comes_out_is_not(remarks: Any
 
 def test_a_figure_is_said_beside_what_was_published(remarks: Any) -> None:
     rows = {"S104": {**ROWS["S104"], "reproduced": 118.8, "published": 40.0}}
-    assert remarks.said(rows["S104"]) == "118.8 MB/s (published about 40 MB/s, S104)"
+    assert remarks.described(rows["S104"]) == "118.8 MB/s (published about 40 MB/s, S104)"

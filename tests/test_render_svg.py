@@ -10,11 +10,11 @@ import made_result
 import pytest
 
 from drivebay.definitions import suites
+from drivebay.report.base.runs import entries
+from drivebay.report.base.theme import PATTERNS
 from drivebay.report.charts.model import Axis, Chart, Panel, Series, View
-from drivebay.report.page import all_panels
-from drivebay.report.render_svg import still, tiles
-from drivebay.report.runs import entries
-from drivebay.report.theme import PATTERNS
+from drivebay.report.pages.review import all_panels
+from drivebay.report.render.svg import still, tiles
 
 
 def colour(name: str) -> str:

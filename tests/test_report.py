@@ -32,11 +32,12 @@ from drivebay.cli import review as cli_review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
 from drivebay.definitions.suites import spoken
-from drivebay.report import competitors, summary
+from drivebay.report.base.markup import el, script_json
+from drivebay.report.base.runs import Run, entries
 from drivebay.report.charts import stages, time
-from drivebay.report.markup import el, script_json
-from drivebay.report.page import asset
-from drivebay.report.runs import Run, entries
+from drivebay.report.pages import summary
+from drivebay.report.pages.review import asset
+from drivebay.report.peers import competitors
 
 GOLDEN = Path(__file__).parent / "golden" / "headline.txt"
 OWN_DATA_BYTES_MAX = 3_000_000
@@ -486,7 +487,7 @@ def test_loads_of_a_test_share_a_scale_and_the_summary_has_the_first_of_each_pag
     loads = {test.title: [spoken(phase.label) for phase in test.phases] for test in tests}
     load, beside, service, skew = (
         "Latency by load",
-        "Reads beside writes at a fixed rate",
+        "Reads during writes at a fixed rate",
         "Quality of service in steady state",
         "Write amplification by skew",
     )
@@ -509,9 +510,9 @@ def test_loads_of_a_test_share_a_scale_and_the_summary_has_the_first_of_each_pag
 def test_the_summary_of_the_client_suite_names_what_it_measures(tmp_path: Path) -> None:
     page = Page(report.write([made_result.make(tmp_path / "made", suite="client-2024")]))
     titles = [title for title, _ in bar_tables(page)[:6]]
-    assert titles[0] == "The whole drive written in one go: Data rate in the SLC cache"
+    assert titles[0] == "Sequential write of the whole drive: Data rate in the SLC cache"
     assert "Random writes, steady state: Mean, last 600 s" in titles
-    assert any(title.startswith("Power and the first read after rest: ") for title in titles)
+    assert any(title.startswith("Idle power and first read: ") for title in titles)
 
 
 def test_temperature_and_power_have_room_above_them(page: Page) -> None:

@@ -14,8 +14,8 @@ from browsing import Tab, barriers
 from drivebay import report, results
 from drivebay.analysis import review
 from drivebay.definitions import profiles, suites
-from drivebay.report import competitors
-from drivebay.report.runs import entries
+from drivebay.report.base.runs import entries
+from drivebay.report.peers import competitors
 
 PAGE_BYTES_MAX = 4_000_000
 OTHERS = 25

@@ -393,7 +393,7 @@ def test_default_jobs_leave_memory_for_the_maps(monkeypatch: pytest.MonkeyPatch)
 
 def test_memory_is_the_lesser_of_machine_and_control_group(tmp_path: Path) -> None:
     meminfo = tmp_path / "meminfo"
-    assert memory.available_bytes(meminfo, tmp_path) == memory.WITHOUT_WORD
+    assert memory.available_bytes(meminfo, tmp_path) == memory.UNLIMITED_BYTES
     meminfo.write_text("MemTotal: 900 kB\nMemAvailable:     8 kB\n")
     assert memory.available_bytes(meminfo, tmp_path) == 8192
     (tmp_path / "memory.max").write_text("max\n")

@@ -84,6 +84,16 @@ DRIVE_GROUND = {
     *("stage", "superblock", "timeline", "victim_policies"),
 }
 
+# Folder of the report -> folders that it may import.
+REPORT_ROOMS: dict[str, set[str]] = {
+    "base": set(),
+    "charts": {"base"},
+    "render": {"base", "charts"},
+    "kinds": {"base", "charts"},
+    "peers": {"base", "charts", "render", "kinds"},
+    "pages": {"base", "charts", "render", "kinds", "peers"},
+}
+
 # Folder or file of the server -> those that it may import. `ground`: files that all may import.
 SERVE_ROOMS: dict[str, set[str]] = {
     "ground": set(),
@@ -157,6 +167,17 @@ def rust_dependencies(manifest: Path) -> set[str]:
                 if real.startswith("drivebay-"):
                     names.add(real.removeprefix("drivebay-"))
     return names
+
+
+def test_the_folders_of_the_report_import_in_one_direction() -> None:
+    report = "drivebay.report."
+    for module, others in module_graph.python_graph(PACKAGE).items():
+        folder = module.removeprefix(report).partition(".")[0]
+        if not module.startswith(report):
+            continue
+        inside = {other.removeprefix(report) for other in others if other.startswith(report)}
+        above = {name.partition(".")[0] for name in inside} - REPORT_ROOMS[folder] - {folder}
+        assert not above, f"{module} imports {above}"
 
 
 def test_every_python_room_is_known() -> None:

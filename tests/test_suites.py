@@ -249,7 +249,7 @@ BAD = [
     (
         "queue_depths",
         "read_percents = [100]\nqueue_depths",
-        "without read_percent, as read_percents",
+        "without read_percent, which read_percents",
     ),
     ("queue_depths", "block_sizes = [true]\nqueue_depths", "block_sizes.*whole numbers"),
     ("block_bytes = 4096", 'block_bytes = "4k"', "block_bytes.*'4k'.*whole number"),

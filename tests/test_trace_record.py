@@ -187,7 +187,7 @@ def test_a_partition_and_what_is_no_device_are_refused(tmp_path: Path) -> None:
         return caught.value
 
     out = tmp_path / "x.csv"
-    assert "is no block device" in refusal("/dev/null", out).message
+    assert "is not a block device" in refusal("/dev/null", out).message
     assert "No such file" in refusal("/dev/none-such", out).message
     with loop(sparse(tmp_path / "disk.img", 64 * MIB), "--partscan") as whole:
         run("addpart", whole, "1", "2048", "65536")  # only the kernel knows of it

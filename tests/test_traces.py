@@ -219,7 +219,7 @@ def test_columns_of_parquet_and_csv_are_named(
         UserError, match="no column is named lbn; this line has 'ts', 'rw', 'lba', 'n'"
     ):
         traces.info(traces.file_source(Path("plain.parquet"), columns="time=ts,offset=lbn,op=rw"))
-    with pytest.raises(UserError, match="when holds timestamps, which say their unit themselves"):
+    with pytest.raises(UserError, match="when holds timestamps, which have a unit of their own"):
         traces.info(traces.file_source(Path("typed.parquet"), columns="time=when:us"))
     capsys.readouterr()
 
@@ -341,7 +341,10 @@ MISTAKES = [
     (["convert", "t.csv", "o"], "the name of o does not say in which format to write it"),
     (["convert", "t.csv", "o", "--to", "xml"], "--to: 'xml' is unknown; must be iolog, csv"),
     (["convert", "t.csv", "t.csv"], r"OUT: t\.csv exists already"),
-    (["convert", "t.csv", "/dev/null", "--to", "csv", "--force"], "/dev/null is no regular file"),
+    (
+        ["convert", "t.csv", "/dev/null", "--to", "csv", "--force"],
+        "/dev/null is not a regular file",
+    ),
     (["convert", "bad.csv", "o.csv"], r"bad\.csv, line 2: Offset is negative"),
     (["convert", "bad.csv", "o.parquet"], r"bad\.csv, line 2: Offset is negative"),
     (["convert", "bomb.gz", "o.csv"], "unpacks to more than 250 times"),

@@ -145,7 +145,7 @@ def test_todays_drives_have_a_score_and_tables_of_their_own(
 ) -> None:
     assert run(["validate", "--row", "S553", "--row", "S565"]) == 1
     out = capsys.readouterr().out
-    assert "in no part of the score above" in out and "As fitted" not in out
+    assert "not part of the score above" in out and "As fitted" not in out
     assert "samsung-980-500gb: 1 figure predicted" in out and "left out" in out
     assert "980-pro-500gb: nothing predicted; 0 fitted, 1 in the profiles" in out
 

@@ -24,12 +24,13 @@ from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles
 from drivebay.definitions.template import template
-from drivebay.report import verdict
+from drivebay.report.base.markup import Bar, Published
+from drivebay.report.base.runs import entries
 from drivebay.report.charts.bars import bar_panel
-from drivebay.report.markup import Bar, Published
-from drivebay.report.picture_files import csv_of
-from drivebay.report.render_svg import picture
-from drivebay.report.runs import entries
+from drivebay.report.pages import verdict
+from drivebay.report.pages.review import all_panels
+from drivebay.report.render.files import csv_of
+from drivebay.report.render.svg import picture
 
 
 def sequential(rate: list[float], stage: list[float]) -> str:
@@ -131,7 +132,7 @@ def test_picture_and_csv_of_bars_have_interval_and_published_figure() -> None:
 def test_a_curve_has_its_band_in_the_csv(tmp_path: Path) -> None:
     folder = made_result.make(tmp_path / "r", only=("random-read",))
     review = analysis.review(results.load(folder))
-    panels = report.page.all_panels(entries([review]))
+    panels = all_panels(entries([review]))
     chart = next(one.chart for one in panels if one.chart.id == "random-read-rate")
     figure = review.tests["random-read"].figures["rate_qd1"]
     first = rows_of(chart)[0]

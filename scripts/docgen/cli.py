@@ -18,9 +18,9 @@ def pages() -> dict[str, str]:
 
 
 def _command(command: commands.Command) -> str:
-    parts = [f"## {command.path}\n\n", fence(command.usage), plain_paragraphs(command.words)]
+    parts = [f"## {command.path}\n\n", fence(command.usage), plain_paragraphs(command.description)]
     for head, options in (("Argument", command.arguments), ("Option", command.options)):
-        rows = [(code(option.form), plain(option.words)) for option in options]
+        rows = [(code(option.form), plain(option.description)) for option in options]
         parts.append(table((head, "Meaning"), rows))
     if command.epilog:
         parts.append(fence(command.epilog))
@@ -28,5 +28,5 @@ def _command(command: commands.Command) -> str:
 
 
 def plain_paragraphs(text: str) -> str:
-    """Help's paragraphs as Markdown."""
+    """Converts the paragraphs of a help text to Markdown."""
     return "".join(f"{plain(paragraph)}\n\n" for paragraph in text.split("\n\n"))

@@ -1,7 +1,6 @@
-"""The command line as data: every command with its words, arguments, options and examples.
+"""The command line as data: every command with its description, arguments, options and examples.
 
-Read from the typer app itself, so that the reference and the man page cannot say anything else than
-`--help` does.
+Read from the typer app itself, so that the reference and the man page always agree with `--help`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from drivebay.cli.app import app
 
 @dataclass(frozen=True)
 class Option:
-    """An option or argument: how it is written, and what it is for."""
+    """An option or argument: its syntax and description."""
 
     form: str
-    words: str
+    description: str
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Command:
     path: str
     usage: str
     summary: str
-    words: str
+    description: str
     arguments: tuple[Option, ...]
     options: tuple[Option, ...]
     epilog: str
@@ -59,23 +58,23 @@ def _command(command: Any, path: str) -> Command:
         record = parameter.get_help_record(context)
         if record is None or getattr(parameter, "hidden", False):
             continue
-        form, words = record
-        words = " ".join(words.split())
+        form, description = record
+        description = " ".join(description.split())
         if parameter.param_type_name == "argument":
             name = parameter.metavar or parameter.name.upper()
-            arguments.append(Option(name, words.replace(" [required]", "")))
+            arguments.append(Option(name, description.replace(" [required]", "")))
             usage.append(name if parameter.required or name.startswith("[") else f"[{name}]")
         else:
-            options.append(Option(form, words))
+            options.append(Option(form, description))
     usage.insert(1, "[OPTIONS]")
     if getattr(command, "commands", None):
         usage.append("COMMAND [ARGS]...")
-    words = _paragraphs(command.help or "")
+    description = _paragraphs(command.help or "")
     return Command(
         path,
         " ".join(usage),
-        words.split("\n\n")[0].replace("\n", " "),
-        words,
+        description.split("\n\n")[0].replace("\n", " "),
+        description,
         tuple(arguments),
         tuple(options),
         _paragraphs(command.epilog or ""),
@@ -83,5 +82,5 @@ def _command(command: Any, path: str) -> Command:
 
 
 def _paragraphs(text: str) -> str:
-    """The text without click's marks of paragraphs that are not to be wrapped."""
+    """Removes click's marks of paragraphs that must not be wrapped."""
     return re.sub(r"\n{3,}", "\n\n", text.replace("\b\n", "").replace("\b", "")).strip()

@@ -1,8 +1,8 @@
-"""The catalog of drives: an overview by class, and a page for each drive.
+"""Pages of the catalog of drives: an overview by class, and a page for each drive.
 
-A drive's page has its facts with their sources, how close its figures come to what was published,
-and what it is good for and not good for. Facts are from `drives/*.toml`, the rest is computed from
-`published/computed/`.
+A drive's page has its facts with their sources, the errors of its published figures, and the kinds
+of figures that it is good for and not good for. Facts come from `drives/*.toml`, the rest is
+computed from `published/computed/`.
 """
 
 from __future__ import annotations
@@ -30,44 +30,44 @@ INDEX = "drives/index.md"
 CLASSES = ("SATA", "PCIe, AHCI", "NVMe", "data center")
 """The classes in the order of the overview."""
 MAP_UNIT_KIB = 4
-"""What an entry of the map covers where the profile says nothing of it."""
+"""Size of a map entry if the profile does not specify it."""
 NO_CONTENTS = "---\nhide:\n  - toc\n---\n\n"
-"""Leaves the room of the table of contents to the page."""
+"""Front matter that gives the table of contents' space to the page."""
 NONE = "none"
 
 LONGEST_CONDITION = 60
-"""Characters; a longer condition of a row is left to the page of all rows."""
+"""Characters; a longer condition of a row is shown only on the page of all rows."""
 
 Fact = tuple[str, str, str]
-"""What it is, its value and its source, as Markdown."""
+"""Name, value and source of a fact, as Markdown."""
 
 
 def pages() -> dict[str, str]:
     """The pages by their path in docs/."""
     recorded = fidelity.recorded()
-    found = {profile.name: profile for profile in map(catalog.load, catalog.names())}
-    by_drive: dict[str, list[RowOf]] = {name: [] for name in found}
+    profiles = {profile.name: profile for profile in map(catalog.load, catalog.names())}
+    by_drive: dict[str, list[RowOf]] = {name: [] for name in profiles}
     for row in recorded["rows"]:
         by_drive.setdefault(row["drive"], []).append(row)
     scores = recorded["drives"] | recorded["unscored"]["drives"]
     made = {
         path_of(name): drive_page(profile, by_drive[name], scores.get(name))
-        for name, profile in found.items()
+        for name, profile in profiles.items()
     }
-    return {INDEX: overview(list(found.values()), by_drive, scores)} | made
+    return {INDEX: overview(list(profiles.values()), by_drive, scores)} | made
 
 
 def path_of(name: str) -> str:
-    """Where the page of a drive lies in docs/."""
+    """Path of a drive's page in docs/."""
     return f"drives/{name}.md"
 
 
 def navigation() -> list[dict[str, list[str]]]:
-    """The pages of the drives by class, for the site's navigation."""
+    """Pages of the drives by class, for the site's navigation."""
     profiles = [catalog.load(name) for name in catalog.names()]
     return [
-        {_heading(one): [path_of(p.name) for p in profiles if p.drive_class == one]}
-        for one in CLASSES
+        {_heading(drive_class): [path_of(p.name) for p in profiles if p.drive_class == drive_class]}
+        for drive_class in CLASSES
     ]
 
 
@@ -80,7 +80,7 @@ def overview(
     by_drive: Mapping[str, Sequence[RowOf]],
     scores: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """The page of all drives: a table for each class."""
+    """Page of all drives: a table for each class."""
     introduction = f"""
 This page helps you to choose a virtual drive. It lists them by class. The page of a drive shows its
 hardware with sources, its score, and the figures that it is good for. A *stand-in* is a drive of
@@ -98,49 +98,49 @@ which too little is known; its page states what is missing, and every page that 
 This page and those of the drives are generated from `drives/*.toml` and `published/computed/`."""
     head = ("Drive", "Interface", "Flash", "Predicted", "Good for", "Not good for")
     body = ""
-    for one in CLASSES:
+    for drive_class in CLASSES:
         rows = []
-        for profile in (p for p in profiles if p.drive_class == one):
-            found = kinds.kinds(by_drive[profile.name])
+        for profile in (p for p in profiles if p.drive_class == drive_class):
+            present = kinds.kinds(by_drive[profile.name])
             rows.append(
                 (
                     f"[{plain(profile.title)}]({profile.name}.md)<br>{code(profile.name)}",
                     profile.interface,
                     plain(profile.raw["drive"]["flash"]["value"]),
-                    score(scores.get(profile.name)) if found else "no row compared",
-                    ", ".join(kind.name for kind in found if kind.good),
-                    ", ".join(kind.name for kind in found if kind.bad),
+                    score(scores.get(profile.name)) if present else "no row compared",
+                    ", ".join(kind.name for kind in present if kind.good),
+                    ", ".join(kind.name for kind in present if kind.bad),
                 )
             )
-        body += f"## {_heading(one)}\n\n{compact(table(head, rows), 'overview')}"
+        body += f"## {_heading(drive_class)}\n\n{compact(table(head, rows), 'overview')}"
     return NO_CONTENTS + page("Drives of the catalog", introduction, body)
 
 
 def compact(text: str, style: str = "facts") -> str:
-    """A table with less room in its cells; `style` is a class of docs/assets/site.css."""
+    """Wraps a table for narrow cells; `style` is a class of docs/assets/site.css."""
     return f'<div class="compact {style}" markdown>\n\n{text}</div>\n\n'
 
 
-def score(found: Mapping[str, Any] | None) -> str:
-    """The predicted rows of a drive in one cell.
+def score(scores: Mapping[str, Any] | None) -> str:
+    """Formats the score of a drive's predicted rows in one cell.
 
     >>> score({"n_predicted": 9, "median_abs_loo_error_pct": 1.52, "within_share": 0.667})
     '9: 1.5 %, 67 %'
     """
-    if not found or not found["n_predicted"]:
+    if not scores or not scores["n_predicted"]:
         return NONE
-    median = found["median_abs_loo_error_pct"]
+    median = scores["median_abs_loo_error_pct"]
     error = "" if median is None else f"{median:.1f} %, "
-    return f"{found['n_predicted']}: {error}{100 * found['within_share']:.0f} %"
+    return f"{scores['n_predicted']}: {error}{100 * scores['within_share']:.0f} %"
 
 
-def drive_page(profile: Profile, rows: Sequence[RowOf], found: Mapping[str, Any] | None) -> str:
-    """The page of one drive.
+def drive_page(profile: Profile, rows: Sequence[RowOf], scores: Mapping[str, Any] | None) -> str:
+    """Page of one drive.
 
     Parameters
     ----------
-    rows : the drive's rows of the recorded run; there may be none.
-    found : its entry in the recorded run's scores, if it has one.
+    rows : the drive's rows of the recorded run; may be empty.
+    scores : its entry in the recorded run's scores, if any.
     """
     name = profile.name
     base = _base(name)
@@ -155,19 +155,19 @@ def drive_page(profile: Profile, rows: Sequence[RowOf], found: Mapping[str, Any]
     if profile.stand_in:
         introduction += f" **It is a stand-in**, because {plain(profile.stand_in)}."
     body = compact(table(("Fact", "Value", "Source"), facts(profile)))
-    body += f"## Score\n\n{_score(rows, found)}"
+    body += f"## Score\n\n{_score(rows, scores)}"
     if links := calibration(profile, [row["id"] for row in rows]):
         body += f"Its calibrations: {', '.join(links)}.\n"
     return NO_CONTENTS + page(profile.title, introduction, body)
 
 
 def sources(raw: Mapping[str, Any]) -> tuple[int, int]:
-    """How many values of a profile have a source, and how many are guesses. The host and the
-    variants do not count.
+    """Number of values of a profile with a source, and number of guesses, without host and
+    variants.
 
-    >>> told = {"value": 8, "source": "data sheet"}
+    >>> sourced = {"value": 8, "source": "data sheet"}
     >>> guess = {"value": 4, "source": "guess: usual"}
-    >>> sources({"drive": {"name": "x"}, "nand": {"channels": told, "planes": guess}})
+    >>> sources({"drive": {"name": "x"}, "nand": {"channels": sourced, "planes": guess}})
     (1, 1)
     """
     leaves = [
@@ -181,7 +181,7 @@ def sources(raw: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def is_guess(source: str) -> bool:
-    """Whether a source says that the value, or a part of it, is a guess.
+    """True if a source states that the value, or a part of it, is a guess.
 
     >>> is_guess("guess: usual"), is_guess("maker; guess: how long"), is_guess("maker's figure")
     (True, True, False)
@@ -202,7 +202,7 @@ def _leaves(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _base(name: str) -> str:
-    """The drive from which a profile differs; nothing if it is whole."""
+    """The base of a profile; empty if the profile is complete."""
     with (TOP / "drives" / f"{name}.toml").open("rb") as file:
         return str(tomllib.load(file).get("base", ""))
 
@@ -213,7 +213,7 @@ def facts(profile: Profile) -> list[Fact]:
     known, nand, host = raw["drive"], raw["nand"], raw["host"]
     capacity, flash = profile.capacity_bytes, profile.flash_bytes
     spare = _source(nand["blocks_per_plane"])
-    found = [
+    rows = [
         ("Capacity", f"{capacity / 1e9:,.0f} GB", _source(known["capacity_sectors"])),
         ("Interface", profile.interface, _sources(raw, INTERFACE)),
         ("Controller", plain(known["controller"]["value"]), _source(known["controller"])),
@@ -234,9 +234,9 @@ def facts(profile: Profile) -> list[Fact]:
     ]
     if "released" in known:
         released = known["released"]
-        found.append(("Released", plain(released["value"]), _source(released)))
-    found.append(("Tested in the host", plain(host["title"]), f"`hosts/{host['name']}.toml`"))
-    return found
+        rows.append(("Released", plain(released["value"]), _source(released)))
+    rows.append(("Tested in the host", plain(host["title"]), f"`hosts/{host['name']}.toml`"))
+    return rows
 
 
 INTERFACE = {
@@ -252,11 +252,11 @@ SLC = {
     "slc_cache.when_full": "when full",
 }
 WHEN_FULL = {"direct": "writes bypass it", "fold": "writes wait for folding"}
-"""What happens when the cache is full, as the profile says it and as the page does."""
+"""Behaviour when the cache is full, by the profile's value."""
 
 
 def _map(raw: Mapping[str, Any]) -> tuple[str, str]:
-    """Where the map is, and what an entry of it covers."""
+    """Place of the map, and size of its entries."""
     if _value(raw, "nand.in_place"):
         return "none: data is written in place", _source(raw["nand"]["in_place"])
     unit = _value(raw, "controller.mapping_unit_kib")
@@ -280,7 +280,7 @@ def _slc_cache(raw: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _protection(raw: Mapping[str, Any]) -> tuple[str, str]:
-    """Whether a power cut loses nothing that was acknowledged."""
+    """True if a power cut loses no acknowledged data, with the source."""
     if _value(raw, "nand.in_place"):
         return "yes: writes end on the media", _source(raw["nand"]["in_place"])
     if "power_loss_protection" not in raw["write_buffer"]:
@@ -290,7 +290,7 @@ def _protection(raw: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _leaf(raw: Mapping[str, Any], dotted: str) -> Mapping[str, Any]:
-    """A value of the profile with its source; empty if it has none."""
+    """A value of the profile with its source; empty if it is missing."""
     node: Any = raw
     for key in dotted.split("."):
         node = node.get(key, {})
@@ -306,25 +306,25 @@ def _source(leaf: Mapping[str, Any]) -> str:
 
 
 def _sources(raw: Mapping[str, Any], paths: Mapping[str, str]) -> str:
-    """The sources of several values, each with the value's word; one that they share only once."""
+    """Sources of several values, each with the values' names; a common source appears only once."""
     by_source: dict[str, list[str]] = {}
     for path, word in paths.items():
         if leaf := _leaf(raw, path):
             by_source.setdefault(_source(leaf), []).append(word)
     if len(by_source) == 1:
         return next(iter(by_source))
-    return "; ".join(f"{' and '.join(words)}: {source}" for source, words in by_source.items())
+    return "; ".join(f"{' and '.join(names)}: {source}" for source, names in by_source.items())
 
 
-def _score(rows: Sequence[RowOf], found: Mapping[str, Any] | None) -> str:
-    """What was compared, and for what the drive is good."""
+def _score(rows: Sequence[RowOf], scores: Mapping[str, Any] | None) -> str:
+    """Rows compared, and kinds of figures that the drive is good for."""
     if not rows:
         return "The recorded run compares no published row of this drive: it has no score.\n\n"
     some = kinds.kinds(rows)
     within, total = sum(kind.within for kind in some), len(rows)
     lines = [
         ("Rows compared", f"{total}, of which {within} within bounds"),
-        ("Predicted", _predicted(found)),
+        ("Predicted", _predicted(scores)),
         ("Leverage", _leverage(rows)),
         ("Good for", _listed([kind for kind in some if kind.good])),
         ("Not good for", _listed([kind for kind in some if kind.bad])),
@@ -343,16 +343,16 @@ def _score(rows: Sequence[RowOf], found: Mapping[str, Any] | None) -> str:
     )
 
 
-def _predicted(found: Mapping[str, Any] | None) -> str:
-    if not found or not found["n_predicted"]:
+def _predicted(scores: Mapping[str, Any] | None) -> str:
+    if not scores or not scores["n_predicted"]:
         return NONE
-    median = found["median_abs_loo_error_pct"]
+    median = scores["median_abs_loo_error_pct"]
     error = (
         "no printed number among them"
         if median is None
-        else f"median error {median:.1f} % (of {found['n_numbers']} with a printed number)"
+        else f"median error {median:.1f} % (of {scores['n_numbers']} with a printed number)"
     )
-    return f"{found['n_predicted']}, {100 * found['within_share']:.0f} % within bounds, {error}"
+    return f"{scores['n_predicted']}, {100 * scores['within_share']:.0f} % within bounds, {error}"
 
 
 def _leverage(rows: Sequence[RowOf]) -> str:
@@ -367,28 +367,30 @@ def _listed(some: Sequence[Kind]) -> str:
 
 
 def _off(row: RowOf) -> str:
-    """A row that is off in one line."""
+    """Describes a row out of bounds in one line."""
     reproduced = rows_table.number(row["reproduced"], row["unit"])
     short = 0 < len(row["condition"]) <= LONGEST_CONDITION
     condition = f" ({row['condition']})" if short else ""
     return plain(
         f"{row['id']} {row['test']}, {row['metric']}{condition}: "
-        f"published {rows_table.said(dict(row))}, reproduced {reproduced} "
+        f"published {rows_table.printed(dict(row))}, reproduced {reproduced} "
         f"({rows_table.percent(row['error_pct'])})"
     )
 
 
 def calibration(profile: Profile, rows: Sequence[str]) -> list[str]:
-    """Links to the entries of the calibrations' journal that are about a drive: that name it, or
-    its model in their heading; if none does, those whose tables begin a line with a row of it."""
+    """Links to the entries of the calibrations' journal about a drive: entries that name it, or
+    its model in their heading; if there are none, entries whose tables have a line that
+    begins with one of its rows.
+    """
     model = re.sub(r" [\d.]+ [GT]B.*", "", profile.raw["drive"]["title"])
-    words = "|".join(re.findall(r"\w*\d\w*", model)) or "(?!)"
+    model_pattern = "|".join(re.findall(r"\w*\d\w*", model)) or "(?!)"
     table_rows = re.compile(rf"^\| (?:{'|'.join(rows) or '(?!)'})\b", re.MULTILINE)
     named, by_row = [], []
-    for one in trials():
-        title, text = one["title"], one["text"]
+    for trial in trials():
+        title, text = trial["title"], trial["text"]
         link = f"[{plain(title)}](../{TRIALS_PAGE}#{slugify(title, '-')})"
-        if re.search(rf"\b(?:{words})s?\b", title) or profile.name in text:
+        if re.search(rf"\b(?:{model_pattern})s?\b", title) or profile.name in text:
             named.append(link)
         elif table_rows.search(text):
             by_row.append(link)

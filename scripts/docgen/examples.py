@@ -1,7 +1,7 @@
-"""For mkdocstrings: an example that stands behind a docstring's sections gets a heading of its own.
+"""Extension of mkdocstrings: adds a heading before an example that follows a docstring's sections.
 
-Our docstrings end with doctests without an "Examples" line; numpy's style would take them for a
-part of the section before.
+drivebay's docstrings end with doctests without an "Examples" line; numpy's style would take them
+for a part of the section before.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _EXAMPLE = re.compile(r"\n\n(?=[ ]*>>> )")
 
 
 class Examples(Extension):
-    """Puts the heading before the first doctest."""
+    """Adds the heading before the first doctest."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Called for each object that was read."""
+        """Called for each parsed object."""
         if obj.docstring is None:
             return
         text = obj.docstring.value

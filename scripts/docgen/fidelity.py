@@ -1,8 +1,8 @@
-"""Pages of `make fidelity`: how close the drives come, row by row, and what moves which figure.
+"""Pages of `make fidelity`: errors of the drives, row by row, and sensitivities of the figures.
 
-From published/computed/, published/remarks.toml and, for the journal of calibrations,
-docs/journals/trials.jsonl.xz. The parts of docs/fidelity.md between marks are written from here by
-scripts/fidelity.py; the rest is made while the site is built.
+Sources: published/computed/, published/remarks.toml and, for the journal of calibrations,
+docs/journals/trials.jsonl.xz. scripts/fidelity.py uses this module to write the parts of
+docs/fidelity.md between marks; the other pages are made while the site is built.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from drivebay.lab.validate import table
 from drivebay.lab.validate.plan import Row, load_plan
 
 SET_BY = 0.9
-"""A figure is set by one parameter if that brings so much of what its ranges leave open."""
+"""Share of a figure's uncertainty above which one parameter is said to set it."""
 NOTABLE = 0.005
-"""A range that moves a figure by less is not listed."""
+"""Smallest effect of a range on a figure that is listed."""
 LISTED = 4
 TRIALS = Path(__file__).resolve().parent.parent.parent / "docs" / "journals" / "trials.jsonl.xz"
 ROWS_PAGE = "reference/fidelity-rows.md"
 SENSITIVITY_PAGE = "reference/sensitivity.md"
 TRIALS_PAGE = "reference/trials.md"
 COMPUTED = (ROWS_PAGE, SENSITIVITY_PAGE)
-"""Pages that say when what they are computed from is stale."""
+"""Pages that show a note when the results they are computed from are stale."""
 ANSWERS = {
     "mechanism": "the model gives both",
     "followed": "one is followed",
     "explained": "both can be true",
     "open": "**open**",
 }
-"""What became of a contradiction: as remarks.toml says it, and as the page does."""
+"""Text for the outcome of a contradiction, by its key in remarks.toml."""
 
 Document = Mapping[str, Any]
 
@@ -65,7 +65,7 @@ def pages() -> dict[str, str]:
         "all ranges together cause: if that parameter is a guess, the figure is a guess "
         "([how](../fidelity.md#how-it-is-computed))."
     )
-    what = (
+    tried = (
         "This page is a journal of all calibrations, in the order of writing: which rows were "
         "considered, the results, and the values that were kept. Its figures were right on their "
         "day; [the fidelity page](../fidelity.md) has the present ones. Decision "
@@ -74,50 +74,50 @@ def pages() -> dict[str, str]:
     return {
         ROWS_PAGE: page("Published rows and what the drives reproduce", about, rows),
         SENSITIVITY_PAGE: page("What moves which figure", moved, sensitivity(validation, kept)),
-        TRIALS_PAGE: page("Calibrations: what was tried", what, _trials()),
+        TRIALS_PAGE: page("Calibrations: what was tried", tried, _trials()),
     }
 
 
 @cache
 def trials() -> tuple[Mapping[str, Any], ...]:
-    """The journal of calibrations: date, title, rows and keys that it names, and its text."""
+    """Journal of calibrations: date, title, rows and keys named in it, and its text."""
     lines = lzma.decompress(TRIALS.read_bytes()).decode().splitlines()
     return tuple(map(json.loads, lines))
 
 
 def _trials() -> str:
     return "\n".join(
-        f"{'#' * one['level']} {one['title']}\n\n*{one['date']}*\n\n{one['text']}\n"
-        for one in trials()
+        f"{'#' * trial['level']} {trial['title']}\n\n*{trial['date']}*\n\n{trial['text']}\n"
+        for trial in trials()
     )
 
 
 def score(validation: Document, kept: Document) -> str:
-    """The head of docs/fidelity.md."""
-    found = validation["summary"]
+    """Head of docs/fidelity.md."""
+    summary = validation["summary"]
     if not kept.get("rows"):
         return "Not computed yet: `make fidelity`.\n"
     refits = _refitted(kept)
-    apart = sorted(abs(one["linear"] - one["real"]) for one in refits)
-    shift = sorted(abs(one["real"] - one["fitted"]) for one in refits)
+    apart = sorted(abs(refit["linear"] - refit["real"]) for refit in refits)
+    shift = sorted(abs(refit["real"] - refit["fitted"]) for refit in refits)
     linear = (
         f" In {len(refits)} real refits a figure moves by {_log_percent(shift[len(shift) // 2])} "
         f"in the median without its row; the linear formula differs from them by "
         f"{_log_percent(apart[len(apart) // 2])} in the median, {_log_percent(apart[-1])} at most."
     )
     return (
-        f"**{found['n_predicted']} figures that the model was not calibrated on: median error "
-        f"{_percent(found['median_abs_loo_error_pct'])}, nine in ten under "
-        f"{_percent(found['p90_abs_loo_error_pct'])} (of {found['n_numbers']} with a printed "
-        f"number), {100 * (found['within_share'] or 0):.0f} % within their bounds.** "
-        f"Parameters' 90 % intervals hold {100 * (found['coverage_90'] or 0):.0f} % of the "
-        f"published values. The model was fitted to {found['n_fitted']} other figures; "
-        f"{found['n_in_profile']} more are in its profiles.{linear if refits else ''}\n"
+        f"**{summary['n_predicted']} figures that the model was not calibrated on: median error "
+        f"{_percent(summary['median_abs_loo_error_pct'])}, nine in ten under "
+        f"{_percent(summary['p90_abs_loo_error_pct'])} (of {summary['n_numbers']} with a printed "
+        f"number), {100 * (summary['within_share'] or 0):.0f} % within their bounds.** "
+        f"Parameters' 90 % intervals hold {100 * (summary['coverage_90'] or 0):.0f} % of the "
+        f"published values. The model was fitted to {summary['n_fitted']} other figures; "
+        f"{summary['n_in_profile']} more are in its profiles.{linear if refits else ''}\n"
     )
 
 
 def modern(validation: Document) -> str:
-    """The same of today's drives."""
+    """Summary of today's drives."""
     head = validation["unscored"]["summary"]
     some = [row for row in validation["rows"] if not row["scored"]]
     return (
@@ -134,14 +134,14 @@ def modern(validation: Document) -> str:
 
 
 def limits_page(rows: Mapping[str, dict[str, Any]]) -> str:
-    """A list of the limits, with the newest run's figures."""
+    """List of the limits, with the newest run's figures."""
     return "".join(
-        f"- {re.sub(r'{(S[0-9]+)}', lambda m: said(rows[m[1]]), text)}\n" for text in limits()
+        f"- {re.sub(r'{(S[0-9]+)}', lambda m: described(rows[m[1]]), text)}\n" for text in limits()
     )
 
 
 def written(text: str, validation: Document, kept: Document) -> str:
-    """The text of docs/fidelity.md with what stands between its marks."""
+    """Returns the text of docs/fidelity.md with new content between its marks."""
     rows = {row["id"]: row for row in validation["rows"]}
     parts = {
         "score": score(validation, kept),
@@ -150,24 +150,24 @@ def written(text: str, validation: Document, kept: Document) -> str:
     }
     for name, part in parts.items():
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
-        before, found, rest = text.partition(begin)
-        assert found, f"the page lacks {begin.strip()}"
+        before, mark, rest = text.partition(begin)
+        assert mark, f"the page lacks {begin.strip()}"
         text = before + begin + "\n" + part + "\n" + end + rest.partition(end)[2]
     return text
 
 
 def limits() -> tuple[str, ...]:
-    """What comes out wrong, with rows in braces."""
+    """Known wrong results, with rows in braces."""
     return tuple(entry["text"] for entry in _remarks()["limit"])
 
 
 def contradictions() -> tuple[Mapping[str, Any], ...]:
-    """Where sources of today's drives contradict each other: drive, sources, rows, answer, why."""
+    """Contradictions between sources of today's drives: drive, sources, rows, answer, why."""
     return tuple(_remarks()["contradiction"])
 
 
 def named(texts: Sequence[str]) -> set[str]:
-    """The rows that texts name in braces."""
+    """Ids of the rows that texts name in braces."""
     return {name for text in texts for name in re.findall(r"{(S[0-9]+)}", text)}
 
 
@@ -175,9 +175,9 @@ def _remarks() -> dict[str, Any]:
     return tomllib.loads((data.path("published") / "remarks.toml").read_text(encoding="utf-8"))
 
 
-def said(row: dict[str, Any]) -> str:
+def described(row: dict[str, Any]) -> str:
     """A row as reproduced and published: "118.8 MB/s (published about 40 MB/s, S104)"."""
-    return f"{_reproduced(row)} (published {table.said(row)}, {row['id']})"
+    return f"{_reproduced(row)} (published {table.printed(row)}, {row['id']})"
 
 
 def _reproduced(row: dict[str, Any]) -> str:
@@ -190,15 +190,15 @@ def _contradictions(rows: Mapping[str, dict[str, Any]]) -> str:
         head,
         (
             (
-                one["drive"],
-                one["sources"],
+                entry["drive"],
+                entry["sources"],
                 "; ".join(
-                    f"{n} {table.said(rows[n])}: {_reproduced(rows[n])}" for n in one["rows"]
+                    f"{n} {table.printed(rows[n])}: {_reproduced(rows[n])}" for n in entry["rows"]
                 ),
-                ANSWERS[one["answer"]],
-                one["why"],
+                ANSWERS[entry["answer"]],
+                entry["why"],
             )
-            for one in contradictions()
+            for entry in contradictions()
         ),
     )
 
@@ -211,41 +211,43 @@ def _scores(validation: Document, kept: Document) -> str:
         head = ("row", "leverage", "with the row", "without, linear", "without, run",
                 "largest changes, in standard deviations of the range")  # fmt: skip
         out += ["## Fits without a row\n\n" + tabled(
-            head, (_refit(one, rows[one["id"]], kept["rows"][one["id"]]["log"]) for one in refits)
+            head,
+            (_refit(refit, rows[refit["id"]], kept["rows"][refit["id"]]["log"])
+             for refit in refits)
         )]  # fmt: skip
     return "\n".join(out)
 
 
 def _refitted(kept: Document) -> list[Document]:
-    return [one for one in kept["refits"] if one["real"] is not None]
+    return [refit for refit in kept["refits"] if refit["real"] is not None]
 
 
-def _refit(one: Document, row: Document, log: bool) -> list[str]:
+def _refit(refit: Document, row: Document, log: bool) -> list[str]:
     factor = 1e-3 if row["unit"] == "GB/s" else 1.0
-    values = ((math.exp(one[key]) if log else one[key]) for key in ("fitted", "linear", "real"))
-    moved = (f"{path} {z:+.1f}" for path, z in one.get("moved", {}).items())
+    values = ((math.exp(refit[key]) if log else refit[key]) for key in ("fitted", "linear", "real"))
+    moved = (f"{path} {z:+.1f}" for path, z in refit.get("moved", {}).items())
     shown = [table.number(factor * value, row["unit"]) for value in values]
-    return [one["id"], f"{one['leverage']:.2f}", *shown, ", ".join(moved)]
+    return [refit["id"], f"{refit['leverage']:.2f}", *shown, ", ".join(moved)]
 
 
-def _drives(found: Document) -> str:
+def _drives(drives: Document) -> str:
     head = ("drive", "predicted", "median error", "within bounds", "in the 90 % interval",
             "fitted", "in the profile")  # fmt: skip
     return tabled(
         head,
         (
             (
-                table.named(name), str(one["n_predicted"]),
-                _percent(one["median_abs_loo_error_pct"]), _share(one["within_share"]),
-                _share(one["coverage_90"]), str(one["n_fitted"]), str(one["n_in_profile"]),
+                table.named(name), str(scores["n_predicted"]),
+                _percent(scores["median_abs_loo_error_pct"]), _share(scores["within_share"]),
+                _share(scores["coverage_90"]), str(scores["n_fitted"]), str(scores["n_in_profile"]),
             )
-            for name, one in found.items()
+            for name, scores in drives.items()
         ),
     )  # fmt: skip
 
 
 def _rows(validation: Document) -> str:
-    """Every row: what is predicted first, those of the scored drives before today's."""
+    """Every row: predicted rows first, those of the scored drives before today's."""
     known = {row.published.id: row for row in load_plan().rows}
     head = ("", "drive", "test", "host", "figure", "published", "reproduced", "error", "leverage",
             "error without the row", "90 % interval without it", "")  # fmt: skip
@@ -267,15 +269,16 @@ def _notes(validation: Document, known: Mapping[str, Row]) -> list[str]:
     """Conditions, ranges, conflicts, and what is not covered."""
     out = ["## Different conditions, ranges for words, conflicts", ""]
     for row in validation["rows"]:
-        one = known[row["id"]]
+        known_row = known[row["id"]]
         low, high = row["bounds"] or (0, 0)
         ends = f"{table.number(low, '')} to {table.number(high, row['unit'])}"
         parts = (
-            one.differs and f"condition: {one.differs}",
-            one.reason and f"{ends}: {one.reason}",
-            one.calibrated_on and f"the profile was calibrated on it, {one.calibrated_on}",
-            one.conflict,
-            one.note,
+            known_row.differs and f"condition: {known_row.differs}",
+            known_row.reason and f"{ends}: {known_row.reason}",
+            known_row.calibrated_on
+            and f"the profile was calibrated on it, {known_row.calibrated_on}",
+            known_row.conflict,
+            known_row.note,
         )
         if text := "; ".join(filter(None, parts)):
             out.append(f"- {row['id']}: {text}")
@@ -288,7 +291,7 @@ def _row(row: dict[str, Any], conflict: str) -> list[str]:
     changed = " (differs)" if row["differs"] else ""
     cells = (
         row["id"], table.named(row["drive"]), row["test"] + condition + changed, row["host"],
-        row["metric"], table.said(row), table.number(row["reproduced"], row["unit"]),
+        row["metric"], table.printed(row), table.number(row["reproduced"], row["unit"]),
         table.percent(row["error_pct"]),
         "" if row["leverage"] is None else f"{row['leverage']:.2f}",
         table.percent(row["loo_error_pct"]), table.between(row),
@@ -298,7 +301,7 @@ def _row(row: dict[str, Any], conflict: str) -> list[str]:
 
 
 def sensitivity(validation: Document, kept: Document) -> str:
-    """The body of the page of sensitivities."""
+    """Body of the page of sensitivities."""
     if not kept.get("rows"):
         return "Not computed yet: `make fidelity`.\n"
     parameters = kept["parameters"]
@@ -312,9 +315,9 @@ def sensitivity(validation: Document, kept: Document) -> str:
         log = kept["rows"].get(row["id"], {}).get("log", True)
         if not changes or isinstance(row["reproduced"], str):
             continue
-        over = {int(j): one * 2 * EDGE for j, one in changes.items()}
+        over = {int(j): change * 2 * EDGE for j, change in changes.items()}
         largest = sorted(over, key=lambda j: -abs(over[j]))
-        total = sum(one**2 for one in over.values())
+        total = sum(effect**2 for effect in over.values())
         first = parameters[largest[0]]
         alone = over[largest[0]] ** 2 >= SET_BY * total and abs(over[largest[0]]) >= 0.05
         listed = [j for j in largest[:LISTED] if abs(over[j]) >= NOTABLE or not log]
@@ -329,11 +332,13 @@ def sensitivity(validation: Document, kept: Document) -> str:
             table.number(row["reproduced"], row["unit"]), moved, by,
         )  # fmt: skip
         out.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
-    nothing = [one for one in parameters if one["moves"] is False]
-    stuck = [one for one in parameters if one["moves"] == "stuck"]
+    nothing = [parameter for parameter in parameters if parameter["moves"] is False]
+    stuck = [parameter for parameter in parameters if parameter["moves"] == "stuck"]
     by_row = {int(j) for changes in kept["derivatives"].values() for j in changes}
     figures_only = [
-        one for j, one in enumerate(parameters) if one["moves"] is True and j not in by_row
+        parameter
+        for j, parameter in enumerate(parameters)
+        if parameter["moves"] is True and j not in by_row
     ]
     out += ["", "## Parameters that move nothing", ""]
     out += ["No figure of any published row's test changes, bit for bit:", ""]
@@ -347,29 +352,33 @@ def sensitivity(validation: Document, kept: Document) -> str:
 
 
 def _of_drive(parameter: Document, drives: Sequence[str]) -> str:
-    """The parameter's name, with its drive where that is not the row's first."""
-    owners = {one.partition("+")[0] for one in parameter["drives"]}
-    found = next((drive for drive in drives if drive in owners), None)
+    """Name of a parameter, with its drive if that is not the row's first."""
+    owners = {owner.partition("+")[0] for owner in parameter["drives"]}
+    own_drive = next((drive for drive in drives if drive in owners), None)
     name = str(parameter["name"])
-    return name if found in (None, drives[0]) else f"{name} of {found}"
+    return name if own_drive in (None, drives[0]) else f"{name} of {own_drive}"
 
 
 def _known_from(parameter: Document) -> str:
-    """What there is for the parameter's value but the figure, in words."""
+    """Describes what supports a parameter's value besides the figure."""
     if parameter["read_off"]:
         return ", read off a publication"
     return ", a guess" if parameter["source"].startswith("guess") else ""
 
 
 def _names(parameters: Iterable[Document]) -> list[str]:
-    found: dict[str, list[str]] = {}
-    for one in parameters:
-        found.setdefault(one["name"], []).extend(one["drives"])
-    return [f"- {name}: {', '.join(sorted(set(drives)))}" for name, drives in sorted(found.items())]
+    drives_by_name: dict[str, list[str]] = {}
+    for parameter in parameters:
+        drives_by_name.setdefault(parameter["name"], []).extend(parameter["drives"])
+    return [
+        f"- {name}: {', '.join(sorted(set(drives)))}"
+        for name, drives in sorted(drives_by_name.items())
+    ]
 
 
 def _change(value: float, log: bool) -> str:
-    """By how much a figure changes; of logarithms in percent, from a factor of two on as one.
+    """Formats the change of a figure; a logarithm as a percentage, from a factor of two on as a
+    factor.
 
     >>> _change(0.1, True), _change(1.1, True), _change(-9.0, True), _change(-0.5, False)
     ('+10.5 %', 'x3.0', 'under x0.01', '-0.5')

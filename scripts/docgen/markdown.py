@@ -1,4 +1,4 @@
-"""Small pieces of Markdown: tables whose cells may hold anything, and code."""
+"""Building blocks of Markdown: tables with arbitrary content, and code."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 
 def cell(text: object) -> str:
-    """A table's cell: one line, with bars that do not end it."""
+    """Formats a table's cell: one line, with escaped bars."""
     return " ".join(str(text).split()).replace("|", "\\|")
 
 
 def plain(text: object) -> str:
-    """Words that are nobody's markup, as one line: <DRIVE>, * and [x] stay; `code` is code."""
+    """Escapes text to one line without markup: <DRIVE>, * and [x] are kept; `code` stays code."""
     parts = re.split(r"(`[^`]+`)", str(text))
-    parts[::2] = map(_escaped, parts[::2])  # every second one is code
+    parts[::2] = map(_escaped, parts[::2])  # every second part is code
     return cell("".join(parts))
 
 
@@ -24,12 +24,12 @@ def _escaped(text: str) -> str:
 
 
 def code(text: object) -> str:
-    """Code inside a sentence or a cell."""
+    """Formats code inside a sentence or a cell."""
     return f"`{cell(text)}`"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; cells are Markdown already. Nothing if there are no rows."""
+    """Formats a table of Markdown cells; empty if there are no rows."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:
         return ""
@@ -37,10 +37,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def fence(text: str, language: str = "text") -> str:
-    """A block of code."""
+    """Formats a block of code."""
     return f"```{language}\n{text.rstrip()}\n```\n\n"
 
 
 def page(title: str, introduction: str, body: str) -> str:
-    """A page that says of itself what it is generated from."""
+    """Formats a page with title and introduction."""
     return f"# {title}\n\n{introduction.strip()}\n\n{body.rstrip()}\n"

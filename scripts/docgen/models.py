@@ -1,6 +1,7 @@
-"""Tables of pydantic models: each field with its type, bounds and default, and the class's words.
+"""Tables of pydantic models: each field with its type, bounds and default, and the class's
+docstring.
 
-The models are the only place where a suite's and a manifest's form is written down.
+The models are the only definition of the form of suites and manifests.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ def describe(model: type[BaseModel], *, level: int = 2) -> str:
     schema = model.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
     order = [schema["title"]]
-    found = {schema["title"]: schema, **definitions}
-    for name in order:  # grows while it is walked
-        for other in re.findall(r"#/\$defs/(\w+)", json.dumps(found[name])):
+    schemas = {schema["title"]: schema, **definitions}
+    for name in order:  # grows during the loop
+        for other in re.findall(r"#/\$defs/(\w+)", json.dumps(schemas[name])):
             if other not in order:
                 order.append(other)
-    return "".join(_one(found[name], level) for name in order)
+    return "".join(_section(schemas[name], level) for name in order)
 
 
-def _one(schema: dict[str, Any], level: int) -> str:
+def _section(schema: dict[str, Any], level: int) -> str:
     title = schema["title"]
-    words = _docstring(schema.get("description", ""))
+    description = _docstring(schema.get("description", ""))
     needed = schema.get("required", [])
     rows = [
         (
@@ -47,11 +48,11 @@ def _one(schema: dict[str, Any], level: int) -> str:
         for name, field in schema.get("properties", {}).items()
     ]
     fields = table(("Field", "Type", "Allowed", "Default"), rows)
-    return f"{'#' * level} {title}\n\n{words}\n\n{fields}"
+    return f"{'#' * level} {title}\n\n{description}\n\n{fields}"
 
 
 def _docstring(text: str) -> str:
-    """A docstring's sentences, without its doctests and with Rust's and Python's quotes as code."""
+    """A docstring's sentences, without its doctests."""
     paragraphs = [p for p in inspect.cleandoc(text).split("\n\n") if not p.startswith(">>>")]
     return "\n\n".join(paragraphs)
 
@@ -79,11 +80,11 @@ def _type(field: dict[str, Any]) -> str:
 
 
 def _bounds(field: dict[str, Any]) -> str:
-    """The bounds in words, of the field or of the one choice that has any."""
+    """Describes the bounds of a field, or of the only choice that has any."""
     for choice in field.get("anyOf", []):
-        if words := _bounds(choice):
-            return words
-    said = []
+        if bounds := _bounds(choice):
+            return bounds
+    parts = []
     for key, sign in (
         ("minimum", "≥"),
         ("exclusiveMinimum", ">"),
@@ -91,19 +92,19 @@ def _bounds(field: dict[str, Any]) -> str:
         ("exclusiveMaximum", "<"),
     ):
         if key in field:
-            said.append(f"{sign} {field[key]:,}")
+            parts.append(f"{sign} {field[key]:,}")
     if "multipleOf" in field:
-        said.append(f"multiple of {field['multipleOf']}")
+        parts.append(f"multiple of {field['multipleOf']}")
     for key, sign in (("maxLength", "at most"), ("minItems", "at least"), ("maxItems", "at most")):
         if key in field:
-            said.append(f"{sign} {field[key]:,} {'characters' if 'Length' in key else 'entries'}")
+            parts.append(f"{sign} {field[key]:,} {'characters' if 'Length' in key else 'entries'}")
     if "description" in field:
-        said.append(field["description"])
+        parts.append(field["description"])
     if "pattern" in field:
-        said.append(f"form {code(field['pattern'])}")
-    return plain_keep_code(", ".join(said))
+        parts.append(f"form {code(field['pattern'])}")
+    return plain_keep_code(", ".join(parts))
 
 
 def plain_keep_code(text: str) -> str:
-    """Words for a cell in which code may stand."""
+    """Escapes text for a cell unless it contains code."""
     return text if "`" in text else plain(text)

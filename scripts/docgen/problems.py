@@ -1,7 +1,6 @@
-"""Exit codes, and every message with its hint that the program can end with.
+"""Page of exit codes, and of every error message of the program with its hint.
 
-Found in the sources: each place that raises an error which a user can cause gives its two lines
-there.
+Collected from the sources: each place that raises a user error contains its two lines.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ suggests a command or value. A stack trace is a bug in drivebay."""
         "text. The core checks the values of a profile: [Profiles of drives](profile.md) lists "
         "the allowed values.\n\n"
     )
-    for room, found in _messages().items():
-        body += f"### {room}\n\n" + table(("error:", "hint:", "Code"), found)
+    for room, rows in _messages().items():
+        body += f"### {room}\n\n" + table(("error:", "hint:", "Code"), rows)
     return {"reference/errors.md": page("Errors and exit codes", introduction, body)}
 
 
 def _messages() -> dict[str, list[tuple[str, str, str]]]:
     """Message, hint and exit code of each raise, by room."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+    messages: dict[str, list[tuple[str, str, str]]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         kinds = KINDS | {
@@ -66,21 +65,21 @@ def _messages() -> dict[str, list[tuple[str, str, str]]]:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
             if node.func.id in kinds and len(node.args) >= 2:
-                message, hint = (_words(argument) for argument in node.args[:2])
+                message, hint = (_text_of(argument) for argument in node.args[:2])
                 row = (plain(message), plain(hint), kinds[node.func.id])
-                if message.strip("… ") and row not in found.setdefault(room, []):
-                    found[room].append(row)
-    return {room: rows for room, rows in found.items() if rows}
+                if message.strip("… ") and row not in messages.setdefault(room, []):
+                    messages[room].append(row)
+    return {room: rows for room, rows in messages.items() if rows}
 
 
-def _words(node: ast.expr) -> str:
-    """The text of an expression, with … for what is only known when it runs."""
+def _text_of(node: ast.expr) -> str:
+    """Text of an expression, with … for parts that are only known at run time."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
-        return "".join(_words(part) for part in node.values)
+        return "".join(_text_of(part) for part in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _words(node.left) + _words(node.right)
+        return _text_of(node.left) + _text_of(node.right)
     if isinstance(node, ast.IfExp):
-        return f"{_words(node.body)} / {_words(node.orelse)}"
+        return f"{_text_of(node.body)} / {_text_of(node.orelse)}"
     return "…"

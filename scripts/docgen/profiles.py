@@ -1,9 +1,10 @@
-"""The profile's reference page: what the core's own types say of each value, what the core allows,
-and what the catalog has, with its source. `drives.py` makes the pages of the drives themselves.
+"""Reference page of profiles: description of each value from the core's types, allowed values from
+the core, and an example from the catalog with its source. `drives.py` makes the pages of the
+drives.
 
-The types are read from `crates/drive/src/profile/schema.rs`, whose form is narrow: sections of
-`name: Type = rule,` with doc comments. What is allowed is asked of the core: a value that cannot
-be right is put in, and the core's refusal says what it must be.
+The types are read from `crates/drive/src/profile/schema.rs`, which has a narrow form: sections of
+`name: Type = rule,` with doc comments. Allowed values come from the core: an invalid value is set,
+and the core's refusal names the allowed ones.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TOP = Path(__file__).resolve().parent.parent.parent
 SCHEMA = TOP / "crates/drive/src/profile/schema.rs"
 EXAMPLE = "sm951-ahci-512"
 
-# The end of a name is its unit, longest first.
+# Units by the end of a name, longest first.
 UNITS = {
     "_k_per_w": "K/W",
     "_j_per_k": "J/K",
@@ -51,7 +52,7 @@ class Field:
 
     name: str
     type: str
-    words: str
+    description: str
     optional: bool
 
 
@@ -75,34 +76,34 @@ profile may also have `base = "NAME"`, a catalog drive that supplies all other v
 
 
 def _structs() -> dict[str, tuple[str, list[Field]]]:
-    """Words and fields of each section by its type's name."""
-    found: dict[str, tuple[str, list[Field]]] = {}
-    words: list[str] = []
+    """Description and fields of each section by its type's name."""
+    structs: dict[str, tuple[str, list[Field]]] = {}
+    comment: list[str] = []
     optional, section = False, ""
     for line in SCHEMA.read_text(encoding="utf-8").splitlines():
         text = line.strip()
         if text.startswith("///"):
-            words.append(text[3:].strip())
+            comment.append(text[3:].strip())
         elif match := re.match(r"(Raw\w+) \{", text):
             section = match[1]
-            found[section] = (" ".join(words), [])
-            words = []
+            structs[section] = (" ".join(comment), [])
+            comment = []
         elif section and (match := re.match(r"(\w+): ([^=]+?)(?: = .+)?,$", text)):
             optional = optional or match[2].startswith("Option<")
-            found[section][1].append(Field(match[1], match[2], " ".join(words), optional))
-            words, optional = [], False
+            structs[section][1].append(Field(match[1], match[2], " ".join(comment), optional))
+            comment, optional = [], False
         elif text.startswith("#[serde(default"):
             optional = True
         else:
-            words = []
-    return found
+            comment = []
+    return structs
 
 
 def _sections(
     structs: Mapping[str, tuple[str, list[Field]]], name: str, path: str
 ) -> Iterator[str]:
-    """The struct's own table under its heading, then the structs in it."""
-    words, fields = structs[name]
+    """Yields the struct's own table under its heading, then the structs in it."""
+    description, fields = structs[name]
     rows, below = [], []
     for field in fields:
         inner = re.sub(r"^Option<(.*)>$", r"\1", field.type)
@@ -117,7 +118,7 @@ def _sections(
         shown = re.sub(r"\.0(?=\.|$)", "", path)
         brackets = f"[[{shown}]]" if path.endswith(".0") else f"[{shown}]"
         yield f"## `{brackets}`\n\n"
-    yield f"{plain(words)}\n\n"
+    yield f"{plain(description)}\n\n"
     yield table(("Key", "Unit", "Meaning", "", "Allowed", "Example"), rows)
     for inner, dotted, listed, optional in below:
         parts = list(_sections(structs, inner, dotted))
@@ -131,8 +132,8 @@ def _sections(
 def _row(field: Field, dotted: str, kind: str) -> tuple[str, ...]:
     unit = next((unit for end, unit in UNITS.items() if field.name.endswith(end)), "")
     allowed, example = "", ""
-    if found := _example(dotted):
-        drive, leaf = found
+    if known := _example(dotted):
+        drive, leaf = known
         allowed = plain(_allowed(drive, dotted, leaf))
         example = f"{code(_toml(leaf['value']))}: {plain(leaf.get('source', ''))}"
         if drive != EXAMPLE:
@@ -146,7 +147,7 @@ def _row(field: Field, dotted: str, kind: str) -> tuple[str, ...]:
     return (
         code(field.name),
         unit,
-        words,
+        plain(field.description),
         "optional" if field.optional else "required",
         allowed,
         example,
@@ -168,12 +169,12 @@ def _example(dotted: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _allowed(drive: str, dotted: str, leaf: dict[str, Any]) -> str:
-    """What the core says that this value must be."""
+    """Allowed values according to the core's refusal of an invalid one."""
     value = leaf["value"]
     if isinstance(value, bool):
         return "true or false"
     wrong: Any = {str: "?", int: 2**62, float: 1e300}.get(type(value), [1e300])
-    for attempt in (wrong, 1e300):  # a whole number in the file may be a fraction to the core
+    for attempt in (wrong, 1e300):  # an integer in the file may be a fraction to the core
         raw = copy.deepcopy(catalog.load(drive).resolved())
         node: Any = raw
         *path, last = dotted.split(".")
@@ -183,14 +184,14 @@ def _allowed(drive: str, dotted: str, leaf: dict[str, Any]) -> str:
         try:
             catalog.from_resolved(raw)
         except UserError as refusal:
-            words = refusal.message.partition(" must be ")[2]
-            if words:
-                return words
+            allowed = refusal.message.partition(" must be ")[2]
+            if allowed:
+                return allowed
     return "any text" if isinstance(value, str) else ""
 
 
 def _toml(value: object) -> str:
-    """A value as a profile has it."""
+    """Formats a value as in a profile."""
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)

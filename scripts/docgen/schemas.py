@@ -1,4 +1,4 @@
-"""Reference pages of a suite's and of a result's form, and their JSON Schemas."""
+"""Reference pages of the forms of suites and results, and their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drivebay.definitions.suites import Suite
 from drivebay.results import records
 from drivebay.results.manifest import Manifest
 
-# The columns' units follow from their names; this says what the names leave open.
+# Descriptions of columns; their units follow from their names.
 COLUMNS = {
     "phase": "label of the phase, as in the manifest",
     "second": "whole second of the phase, from 0; in telemetry from its start, negative before it",
@@ -90,10 +90,10 @@ another schema, with a hint. Two reviews of a virtual drive with the same seed d
 
 The manifest also has a [JSON Schema](manifest.schema.json)."""
     body = "## Tables\n\n"
-    for name, (schema, words) in TABLES.items():
+    for name, (schema, description) in TABLES.items():
         rows = [(code(field.name), str(field.type), _column(field)) for field in schema]
         rows.insert(0, (code("phase"), "string", COLUMNS["phase"]))
-        body += f"### {code(name)}\n\n{words[0].upper()}{words[1:]}.\n\n"
+        body += f"### {code(name)}\n\n{description[0].upper()}{description[1:]}.\n\n"
         body += table(("Column", "Type", "Meaning"), rows)
     phase = inspect.cleandoc(records.PhaseResult.__doc__ or "").split("\n\n", 1)[1]
     body += (
@@ -104,5 +104,5 @@ The manifest also has a [JSON Schema](manifest.schema.json)."""
 
 
 def _column(field: Any) -> str:
-    # A column that nobody has described here fails the build, rather than an empty cell.
+    # Description of a column; a missing one fails the build, instead of leaving an empty cell.
     return COLUMNS[field.name]

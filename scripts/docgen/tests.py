@@ -1,6 +1,6 @@
-"""A page for each suite that comes with drivebay: every test's method, source and parameters.
+"""Pages of the suites that come with drivebay: every test's method, source and parameters.
 
-The words for loads and preparations are those of the reports.
+Loads and preparations are described as in the reports.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from docgen.markdown import code, page, plain, table
 from drivebay.common.units import duration
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Phase, Score, Suite, Test
-from drivebay.report import text
+from drivebay.report.base import text
 
 
 def pages() -> dict[str, str]:

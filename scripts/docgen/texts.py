@@ -29,7 +29,7 @@ ELSEWHERE = {
     "python/drivebay/definitions/suites/model.py": "reference/suite.md",
     "suites": "tests/index.md",
 }
-"""Pages of the site, by what they stand for in the checkout."""
+"""Pages of the site, by the files and folders of the checkout that they show."""
 
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)(#[^)]*)?\)")
 
@@ -44,17 +44,17 @@ def pages() -> dict[str, str]:
 
 
 def linked(text: str, source: str, place: str) -> str:
-    """The text of the file `source` as it stands at `place` of the site."""
+    """Adapts the links of the file `source` to its `place` on the site."""
 
     def turn(match: re.Match[str]) -> str:
-        words, target, anchor = match[1], match[2], match[3] or ""
+        label, target, anchor = match[1], match[2], match[3] or ""
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
         inside = ELSEWHERE.get(path.rstrip("/"))
         if inside is None and path.startswith("docs/"):
             inside = path.removeprefix("docs/")
         if inside is None:
-            return words if words.startswith("`") else f"`{words}`"
-        return f"[{words}]({posixpath.relpath(inside, posixpath.dirname(place))}{anchor})"
+            return label if label.startswith("`") else f"`{label}`"
+        return f"[{label}]({posixpath.relpath(inside, posixpath.dirname(place))}{anchor})"
 
     return _LINK.sub(turn, text)
 

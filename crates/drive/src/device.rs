@@ -2,14 +2,14 @@
 //!
 //! [`Device::accept`] takes a request through host software, host interface, host core and, for a
 //! write, the link and the write path: resources that requests reach in the order of submission.
-//! There it waits for its turn (`firmware/scheduler.rs`): [`Device::serve`] takes the next one
+//! There it waits for its turn (`firmware/scheduler.rs`): [`Device::serve`] takes the next request
 //! through flash core and media (`firmware/media.rs`) and back to the host. So a read passes a
-//! write whose data is still on its way in, and every resource behind the core is asked in time
+//! write whose data is still on its way in, and calls to every resource after the core are in time
 //! order. [`Device::submit`] does both for a host that waits for each request.
 //!
-//! The device is a composition: each part owns its state, and this file says in which order an I/O
-//! passes them. The stages of a completion add up to its latency exactly. Data content is not
-//! known.
+//! The device is a composition: each part owns its state, and this file defines the order in which
+//! an I/O passes them. The stages of a completion add up to its latency exactly. The contents of
+//! data are not known.
 
 pub(crate) mod life;
 pub mod power_cut;
@@ -38,20 +38,20 @@ use crate::profile::{Lived, Outages, Spec};
 use crate::stage::{Stage, Stages};
 use crate::timeline::NEVER;
 
-/// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with
-/// this no time or energy of one command can overflow, whatever the profile.
+/// Maximum sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks).
+/// With this limit no time or energy of one command can overflow, whatever the profile.
 const SECTORS_MAX: u32 = 1 << 21;
 
-/// So many steps of heat without any work of an idle drive, three hours, are followed by none: all
-/// that it waits for by itself is over in seconds.
+/// Heat steps of an idle drive without any work, three hours, after which no work can follow: all
+/// background work is over in seconds.
 const SETTLED_STEPS: u32 = 108_000;
 
-/// What the drive has counted since it was made.
+/// Counters since the drive was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Host commands.
     pub commands: u64,
-    /// 4 KiB pages the host wrote, whole or in part.
+    /// 4 KiB pages that the host wrote, whole or in part.
     pub host_pages: u64,
     /// 4 KiB pages programmed: for the host, for garbage collection, for the map, and as padding.
     pub placed_pages: u64,
@@ -59,7 +59,7 @@ pub struct Counters {
     pub copied_pages: u64,
     /// 4 KiB pages placed in the SLC cache.
     pub slc_pages: u64,
-    /// Erases that followed use in the SLC cache.
+    /// Erases after use in the SLC cache.
     pub slc_erases: u64,
     /// Superblocks erased.
     pub erases: u64,
@@ -67,11 +67,11 @@ pub struct Counters {
     pub page_reads: u64,
     /// Bytes read over the flash channels.
     pub read_bytes: u64,
-    /// Time that the flash core has worked, nanoseconds.
+    /// Time that the flash core has worked, in nanoseconds.
     pub core_busy_ns: u64,
-    /// Energy up to the last heat step, nanojoule.
+    /// Energy up to the last heat step, in nanojoules.
     pub energy_nj: u64,
-    /// Time spent throttled, nanoseconds.
+    /// Time spent throttled, in nanoseconds.
     pub throttled_ns: u64,
     /// Temperature, degrees Celsius.
     pub temperature_c: f64,
@@ -95,12 +95,12 @@ pub struct Device {
     log: Log,
     lived: Lived,
     zones: Option<Box<Zones>>,
-    /// When heat, or the rebuild of a die, is to be looked at next.
+    /// Time at which heat, or the rebuild of a die, is next due.
     work_at: Nanos,
 }
 
 impl Device {
-    /// A fresh drive at ambient temperature.
+    /// Creates a new drive at ambient temperature.
     ///
     /// # Errors
     /// [`DeviceError::Memory`].
@@ -108,10 +108,11 @@ impl Device {
         Self::with_memory(spec, seed, None)
     }
 
-    /// A fresh drive in the memory of this one, where its tables fit: cheaper than making another.
+    /// Creates a new drive in the memory of this one where its tables fit, which is cheaper than a
+    /// new allocation.
     ///
     /// # Errors
-    /// [`DeviceError::Memory`], when the new profile needs other tables.
+    /// [`DeviceError::Memory`] if the new profile needs other tables.
     pub fn reset(self, spec: Spec, seed: u64) -> Result<Device, DeviceError> {
         Self::with_memory(spec, seed, Some(self.media))
     }
@@ -133,13 +134,13 @@ impl Device {
         })
     }
 
-    /// The profile that the drive was made from.
+    /// Profile of the drive.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// The map and the superblocks, to look at.
+    /// Map and superblocks, for inspection.
     ///
     /// # Panics
     /// If the media is written in place.
@@ -148,19 +149,22 @@ impl Device {
         &self.media.page_mapped().expect("the media is flash").backend.ftl
     }
 
-    /// What a policy plug-in takes, and was asked so far; none without one.
+    /// Decisions that a policy plug-in makes, and counts of its calls so far; `None` without a
+    /// plug-in.
     #[must_use]
     pub fn decisions(&self) -> Option<(Decides, Decisions)> {
         self.media.of_back_end(BackEnd::decisions)
     }
 
+    /// Checks the answers of a policy plug-in so far.
+    ///
     /// # Errors
-    /// [`DeviceError::Policy`], once a policy plug-in has given an answer that is not allowed.
+    /// [`DeviceError::Policy`] if an answer was not allowed.
     pub fn check_plugin(&self) -> Result<(), DeviceError> {
         self.media.page_mapped().map_or(Ok(()), |flash| flash.backend.check_plugin())
     }
 
-    /// The zones, in the order of their addresses: none on a drive without.
+    /// Zones in the order of their addresses; empty on a drive without zones.
     #[must_use]
     pub fn zones(&self) -> &[Zone] {
         self.zones.as_ref().map_or(&[], |zones| zones.all())
@@ -173,7 +177,7 @@ impl Device {
         self.media.now()
     }
 
-    /// Everything counted so far.
+    /// Counters so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let work = self.work();
@@ -197,7 +201,7 @@ impl Device {
         }
     }
 
-    /// Data that the SLC cache can hold at most just now, and valid data in it, in 4 KiB pages.
+    /// Current maximum of data in the SLC cache, and valid data in it, in 4 KiB pages.
     #[must_use]
     pub fn cache_pages(&self) -> (u64, u64) {
         let (room, held) = self.media.of_back_end(|flash| flash.ftl.cache_pages(flash.reserve()));
@@ -205,40 +209,41 @@ impl Device {
         (room << shift, held << shift)
     }
 
-    /// 4 KiB pages that are free, or will be with the next erase; none on media that is written in
+    /// 4 KiB pages that are free, or will be after the next erase; zero on media that is written in
     /// place.
     #[must_use]
     pub fn free_4k(&self) -> u64 {
         self.media.of_back_end(|flash| flash.ftl.free_pages()) << self.spec.geometry.unit_shift
     }
 
-    /// Sectors that hold data, in whole mapping units: all, where the media is written in place.
+    /// Sectors that hold data, in whole mapping units; all sectors if the media is written in
+    /// place.
     #[must_use]
     pub fn mapped_sectors(&self) -> u64 {
         let all = self.spec.geometry.user_sectors;
         self.media.page_mapped().map_or(all, |flash| flash.mapped_sectors())
     }
 
-    /// Whether a sector holds data. Cost: 1 map entry.
+    /// True if a sector holds data. Cost: 1 map entry.
     #[must_use]
     pub fn is_mapped(&self, lba: u64) -> bool {
         let flash = self.media.page_mapped();
         flash.is_none_or(|flash| flash.backend.ftl.look_up(flash.page_of(lba)).is_some())
     }
 
-    /// The environment has another temperature from now on, -40 to 100 degrees Celsius.
+    /// Changes the ambient temperature from now on, -40 to 100 degrees Celsius.
     pub fn set_ambient_c(&mut self, ambient_c: f64) {
         assert!((-40.0..=100.0).contains(&ambient_c), "as a profile's");
         self.advance_thermal(self.now());
         self.thermal.set_ambient_c(ambient_c);
     }
 
-    /// Nothing is asked of the drive until `until`; it cools, and may run garbage collection.
+    /// Leaves the drive idle until `until`; it cools, and may run garbage collection.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         if self.media.page_mapped().is_some_and(|flash| flash.works_when_idle()) {
-            // Temperature follows idle garbage collection, step by step, until nothing has happened
-            // for hours: nothing will, then.
+            // Temperature follows idle garbage collection step by step, until nothing has happened
+            // for hours; after that nothing will happen.
             let (mut work, mut steps) = (self.work(), 0);
             while self.thermal.next_step() < until && steps < SETTLED_STEPS {
                 let step = self.thermal.next_step();
@@ -261,7 +266,7 @@ impl Device {
         }
     }
 
-    /// Does what is due at `now` by the clock, not behind a command.
+    /// Does work that is due at `now` by the clock, not after a command.
     #[cold]
     #[inline(never)]
     fn keep_up(&mut self, now: Nanos) {
@@ -275,9 +280,9 @@ impl Device {
         self.work_at = self.thermal.next_step().min(rebuild);
     }
 
-    /// A die fails now: what lies on it is computed from the others of its stripes and brought to
-    /// them, or is lost without `nand.parity`. False, and nothing happens, if there is no such die
-    /// that works, or on a drive with zones.
+    /// Fails a die now: its data is computed from the other dies of its stripes and moved to them,
+    /// or is lost without `nand.parity`. Returns false and does nothing if there is no such working
+    /// die, or on a drive with zones.
     pub fn fail_die(&mut self, die: u32) -> bool {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         let (now, has_zones) = (self.now(), self.zones.is_some());
@@ -291,7 +296,7 @@ impl Device {
         true
     }
 
-    /// Dies that failed, in order, and whether what lay on them is still being moved.
+    /// Failed dies in order, and true if their data is still being moved.
     #[must_use]
     pub fn failed_dies(&self) -> (Vec<u32>, bool) {
         let Some(flash) = self.media.page_mapped() else { return Default::default() };
@@ -299,7 +304,7 @@ impl Device {
         (stripes.failed().iter().copied().collect(), stripes.due() < NEVER)
     }
 
-    /// Starts fetching what submitting an I/O at `lba` will need.
+    /// Prefetches the memory that submitting an I/O at `lba` needs.
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
         if let Some(flash) = self.media.page_mapped() {
@@ -309,7 +314,7 @@ impl Device {
 
     /// Serves one I/O that the host submits at `now`, which must not go back, and then waits for.
     ///
-    /// For a host that asks more before it knows this one's end, use [`Device::accept`].
+    /// A host that submits more before it knows the end of this I/O must use [`Device::accept`].
     ///
     /// # Errors
     /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`], [`DeviceError::ReadOnly`]: no page
@@ -319,20 +324,21 @@ impl Device {
         debug_assert_eq!(self.next_arrival(), NEVER, "accepted requests were served");
         let mut completion = self.accept(now, io, 0, NEVER)?;
         while completion.is_none() {
-            completion = self.serve()?; // a step of it
+            completion = self.serve()?; // one step of a zone's command
         }
         Ok(completion.expect("nothing else is submitted before it is served"))
     }
 
-    /// Takes a request that the host submits at `now`, which must not go back; `tag` is the host's
-    /// name for it.
+    /// Accepts a request that the host submits at `now`, which must not go back; `tag` is the
+    /// host's identifier of the request.
     ///
-    /// It is served by a later call of [`Device::serve`], or at once if it goes on by `until`,
-    /// before which the host submits nothing more, and no other is before it.
+    /// A later call of [`Device::serve`] serves it. It is served at once if no other request is
+    /// before it and it reaches the flash core by `until`, before which the host submits nothing
+    /// more.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]: the drive is unchanged then; as
-    /// [`Device::serve`].
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]: the drive is unchanged then; errors
+    /// of [`Device::serve`].
     #[inline(always)]
     pub fn accept(
         &mut self,
@@ -354,29 +360,29 @@ impl Device {
         if alone && self.next_arrival() <= until { self.serve() } else { Ok(None) }
     }
 
-    /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
+    /// Puts a command into a submission queue; [`Device::fetch`] must follow.
     ///
     /// Posts must come in time order. `queue` is below the profile's `host_interface.queues_max`.
     pub fn post(&mut self, queue: usize, now: Nanos) -> Posted {
         Posted { at: now, ready: self.host_interface.post(queue, now) }
     }
 
-    /// When the controller can fetch another command.
+    /// Time from which the controller can fetch another command.
     #[must_use]
     pub fn fetch_free_at(&self) -> Nanos {
         self.controller.host_core_free_at()
     }
 
-    /// The controller fetches a posted command, not before [`Device::fetch_free_at`]; to be served
-    /// later. `room`: since when it has a place for the command; what that one waited for it is the
-    /// firmware's.
+    /// Fetches a posted command into the controller, not before [`Device::fetch_free_at`]; it is
+    /// served later. `room` is the time since which the controller has space for the command; the
+    /// wait for this space belongs to the firmware stage.
     ///
-    /// Commands of one queue come in the order of their posts; which queue comes next, and how many
-    /// are in the controller, is the caller's to decide. [`Device::accept`] is one post and one
+    /// Commands of one queue come in the order of their posts. The caller decides which queue comes
+    /// next and how many commands are in the controller. [`Device::accept`] is one post and one
     /// fetch.
     ///
     /// # Errors
-    /// As [`Device::accept`].
+    /// Errors of [`Device::accept`].
     pub fn fetch(
         &mut self,
         posted: Posted,
@@ -396,7 +402,7 @@ impl Device {
         Ok(())
     }
 
-    /// From a submission queue to the flash core.
+    /// Takes a command from a submission queue to the flash core.
     #[inline(always)]
     fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) -> Request {
         self.media.advance(now);
@@ -428,7 +434,8 @@ impl Device {
         Request { begin, tag, io, submitted: at, stages, left: Nanos::ZERO }
     }
 
-    /// When what reaches the link or the firmware at `at` goes on, if it falls into an outage.
+    /// Time at which a command that reaches the link or the firmware at `at` continues; later if it
+    /// meets an outage.
     #[cold]
     #[inline(never)]
     fn wait_out(&self, part: Stage, at: Nanos, stages: &mut Stages) -> Nanos {
@@ -439,7 +446,8 @@ impl Device {
         goes_on
     }
 
-    /// When the next accepted request reaches the flash core; the end of time if there is none.
+    /// Time at which the next accepted request reaches the flash core; the end of time if there is
+    /// none.
     ///
     /// It may be served once the host knows that it submits nothing before this time.
     #[inline(always)]
@@ -448,20 +456,20 @@ impl Device {
         self.scheduler.next_at()
     }
 
-    /// The accepted request that reaches the flash core next.
+    /// Accepted request that reaches the flash core next.
     #[must_use]
     pub fn next_command(&self) -> Option<NextCommand> {
         self.scheduler.peek()
     }
 
-    /// Serves the accepted request that is next; none, if that was a step of a zone's reset or
-    /// finish, which goes on later.
+    /// Serves the next accepted request. Returns `None` after a step of a zone's reset or finish,
+    /// which continues later.
     ///
     /// # Errors
     /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`].
     ///
     /// # Panics
-    /// When no request has been accepted: see [`Device::next_arrival`].
+    /// If no request has been accepted: see [`Device::next_arrival`].
     #[inline]
     pub fn serve(&mut self) -> Result<Option<Completion>, DeviceError> {
         let request = self.scheduler.next();
@@ -496,8 +504,7 @@ impl Device {
         Ok(Some(self.complete(&mut request, ready, media_error)))
     }
 
-    /// Whether a zone's command that has done a step by `ready` has something left, and goes on
-    /// later.
+    /// True if a zone's command that has done a step by `ready` has work left, and continues later.
     #[cold]
     #[inline(never)]
     fn goes_on(&mut self, request: &Request, ready: Nanos, left: Nanos) -> bool {
@@ -517,7 +524,7 @@ impl Device {
         false
     }
 
-    /// A fault: a zone becomes read-only, or goes offline with what is in it.
+    /// Injects a fault: a zone becomes read-only, or goes offline with its data.
     ///
     /// # Panics
     /// If there is no such zone.
@@ -526,7 +533,7 @@ impl Device {
         zones.fail(index, state);
     }
 
-    /// The completion of a request that the drive is done with at `ready`.
+    /// Completes a request that the drive has finished at `ready`.
     #[inline(always)]
     fn complete(
         &mut self,
@@ -549,7 +556,8 @@ impl Device {
         Completion { tag, io, submitted, done, stages: *stages, media_error }
     }
 
-    /// Refuses what its zone does not take; else the command as the drive takes it.
+    /// Checks the command against the state of its zone; returns it in the form that the drive
+    /// serves.
     #[cold]
     #[inline(never)]
     fn admit(&mut self, io: Io) -> Result<Io, DeviceError> {
@@ -564,7 +572,7 @@ impl Device {
         Ok(io)
     }
 
-    /// Refuses what does not lie on the drive, or no command can carry.
+    /// Checks that the range is on the drive and that a command can carry it.
     #[inline(always)]
     fn check(&self, io: Io) -> Result<(), DeviceError> {
         let capacity = self.spec.geometry.user_sectors;
@@ -578,14 +586,15 @@ impl Device {
         Ok(())
     }
 
-    /// `check` for what is no ordinary read or write: long ranges are for commands without data.
+    /// Checks commands other than ordinary reads and writes. Long ranges are allowed for commands
+    /// without data.
     #[cold]
     fn check_range(&self, io: Io, capacity: u64) -> Result<(), DeviceError> {
         let Io { op, lba, sectors, .. } = io;
         if op as u8 >= Op::Append as u8 && self.zones.is_none() {
             return Err(DeviceError::Zone { op, zone: 0, problem: ZoneProblem::NoZones });
         }
-        // The command is for the zone of its first block.
+        // The command applies to the zone of its first block.
         let sectors = if op.is_zone_management() { 1 } else { sectors };
         let end = lba.checked_add(u64::from(sectors));
         let ranged = !matches!(op, Op::Flush | Op::HandleUpdate);
@@ -598,8 +607,8 @@ impl Device {
         Ok(())
     }
 
-    /// Data of a write moves down the link and, as it comes, through the write path; returns when
-    /// it is in.
+    /// Moves data of a write down the link and, as it arrives, through the write path; returns the
+    /// time at which it is in the buffer.
     #[inline(always)]
     fn receive(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
@@ -608,7 +617,7 @@ impl Device {
         self.controller.receive(first, arrived, bytes, stages)
     }
 
-    /// Brings temperatures and throttling up to date.
+    /// Updates temperatures and throttling.
     #[cold]
     fn advance_thermal(&mut self, now: Nanos) {
         let (_, works_until) = self.controller.work();
@@ -616,7 +625,7 @@ impl Device {
         self.controller.set_costs(self.spec.throttle[stage].costs);
     }
 
-    /// What has been done so far that takes energy.
+    /// Work done so far that takes energy.
     fn work(&self) -> Work {
         let (bytes_up, bytes_down) = self.link.bytes();
         Work {

@@ -1,89 +1,90 @@
-//! What happens inside a drive, kept on request: superblocks that are emptied, erased and opened,
-//! and how busy dies and channels are.
+//! Events inside a drive, kept on request: superblocks that are emptied, erased and opened, and the
+//! activity of dies and channels.
 //!
-//! Nothing here changes what the drive does. While nothing is kept, no read pays for it: that it is
-//! kept is the second reason for a branch that reads take anyway, for dies with independent planes.
-//! One test of a pointer is paid for each program of a die, for each flash page copied, and for
-//! each superblock emptied, erased or opened. Programs and erases are entered for when they run by
-//! what is known as they are asked for: reads that come later may suspend them, so that they end
-//! later than entered. Their lengths do not change. A transfer that the calendar splits is entered
-//! as if it had come without a gap. Left out: the host core, the link; what a journal or a map
-//! cache does, but for its time on dies and channels.
+//! Nothing here changes the behaviour of the drive. While no events are kept, reads have no
+//! additional cost: keeping events is a second reason for a branch that reads take anyway, for dies
+//! with independent planes. The cost is one test of a pointer for each program of a die, for each
+//! flash page copied, and for each superblock emptied, erased or opened. The times of programs and
+//! erases are recorded as known when they are requested: later reads may suspend them, so that they
+//! end later than recorded. Their lengths do not change. A transfer that the calendar splits is
+//! recorded as if it had no gap. Left out: the host core, the link; the work of a journal or a map
+//! cache, except for its time on dies and channels.
 
 use drivebay_units::{Nanos, named};
 
 use crate::superblock::State;
 
 named! {
-    /// What happened to a superblock.
+    /// The kind of an event of a superblock.
     pub enum EventKind {
-        /// Garbage collection emptied it.
+        /// Garbage collection emptied the superblock.
         Collection = "collection",
-        /// Folding emptied it.
+        /// Folding emptied the superblock.
         Fold = "fold",
-        /// It was erased.
+        /// The superblock was erased.
         Erase = "erase",
-        /// A write stream began to fill it.
+        /// A write stream began to fill the superblock.
         Open = "open",
     }
 }
 
 named! {
-    /// What began to empty a victim.
+    /// The trigger to empty a victim.
     pub enum Trigger {
-        /// Behind commands, as much as pacing or the fold ratio says.
+        /// After commands, as much as pacing or the fold ratio specifies.
         Behind = "behind",
-        /// In the foreground: a write waits for room.
+        /// In the foreground: a write waits for space.
         Foreground = "foreground",
-        /// While nothing is asked of the flash core.
+        /// While the flash core has no commands.
         Idle = "idle",
     }
 }
 
-/// Something that happened to a superblock.
+/// An event of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// A victim's first copy; when an erase or the opening is due.
+    /// Time of a victim's first copy, or time at which an erase or the opening is due.
     pub begin: Nanos,
-    /// A victim was read to its end; all dies have erased; as `begin` for an opening. None: not
-    /// before the events were taken.
+    /// Time at which a victim was completely read, or all dies have erased; equals `begin` for an
+    /// opening. `None` if not before the events were taken.
     pub end: Option<Nanos>,
-    /// Which.
+    /// Number of the superblock.
     pub superblock: u32,
-    /// 4 KiB pages that a victim held before its first copy.
+    /// 4 KiB pages with valid data in a victim before its first copy.
     pub valid_pages: u32,
-    /// 4 KiB pages that were copied out of it; less than `valid_pages` where the host replaced some
+    /// 4 KiB pages copied out of a victim; less than `valid_pages` if the host overwrote some
     /// meanwhile.
     pub copied_pages: u32,
-    /// How often it had been erased, this time included.
+    /// Number of erases, including this one.
     pub erases: u32,
-    /// It has one bit per cell: as it was used last, or when opened is now.
+    /// True if the superblock has one bit per cell: in its last use, or from its opening on.
     pub slc: bool,
-    /// Of a victim: what began to empty it.
+    /// Trigger to empty the victim; `None` for other events.
     pub trigger: Option<Trigger>,
 }
 
-/// A superblock as it is found.
+/// The state of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuperblockState {
-    /// What it is doing.
+    /// Current state.
     pub state: State,
-    /// 4 KiB pages in it that hold data.
+    /// 4 KiB pages with valid data.
     pub valid_pages: u32,
-    /// Times erased.
+    /// Number of erases.
     pub erases: u32,
-    /// How many of the erases followed use with one bit per cell.
+    /// Number of erases after use with one bit per cell.
     pub slc_erases: u32,
-    /// Used with one bit per cell since it was last opened.
+    /// True if used with one bit per cell since it was last opened.
     pub slc: bool,
 }
 
-/// Most victims at a time: of garbage collection behind writes, in idle time, and of folding.
+/// Maximum number of victims at a time: of garbage collection after writes, in idle time, and of
+/// folding.
 const VICTIMS_MAX: usize = 3;
 
-/// The events kept so far, the first ones up to a limit.
+/// Kept events: the first ones up to a limit.
 pub struct EventLog {
     limit: usize,
     kept: Vec<Event>,
@@ -93,7 +94,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Keeps the first `limit` events.
+    /// Creates a log that keeps the first `limit` events.
     pub fn new(limit: usize) -> EventLog {
         EventLog { limit, kept: Vec::new(), dropped: 0, victims: Vec::with_capacity(VICTIMS_MAX) }
     }
@@ -106,7 +107,7 @@ impl EventLog {
         }
     }
 
-    /// Pages are copied out of a victim; `now`: the event, if these are the first.
+    /// Records pages copied out of a victim; `now` is the event if these are the first.
     #[cold]
     pub fn note_copy(&mut self, pages: u32, now: Event) {
         let victim = match self.position(now.superblock) {
@@ -120,7 +121,7 @@ impl EventLog {
         victim.copied_pages += pages;
     }
 
-    /// A victim is given back; `now`: the event, if nothing had to be copied.
+    /// Records a victim that is reclaimed; `now` is the event if no copy was needed.
     #[cold]
     pub fn note_retired(&mut self, now: Event) {
         let begun = self.position(now.superblock).map(|index| self.victims.swap_remove(index));
@@ -131,7 +132,8 @@ impl EventLog {
         self.victims.iter().position(|victim| victim.superblock == superblock)
     }
 
-    /// All that was kept, with victims that are still being emptied, and how many were not.
+    /// Returns all kept events, including victims that are still being emptied, and the number of
+    /// dropped events.
     pub fn finish(mut self) -> (Vec<Event>, u64) {
         for victim in std::mem::take(&mut self.victims) {
             self.add(victim);
@@ -141,27 +143,27 @@ impl EventLog {
     }
 }
 
-/// Length of its intervals while the run is short.
+/// Minimum length of an interval.
 const INTERVAL_MIN: Nanos = Nanos::millis(1);
 
-/// How long each of several things was busy, by interval of the drive's time.
+/// Busy time of several resources, by interval of the drive's time.
 ///
-/// Intervals are 1 ms long; when there are 4096 of them, each two become one, so that memory is
-/// bounded and nothing is left out however long the run.
+/// Intervals are 1 ms long; when there are 4096 of them, pairs are merged. Memory is bounded, and a
+/// long run loses no time.
 #[derive(Clone, Debug)]
 pub struct Activity {
     start: Nanos,
     interval: Nanos,
     columns: usize,
-    /// Nanoseconds, row by row.
+    /// Busy time in nanoseconds, row by row.
     busy_ns: Vec<u64>,
 }
 
 impl Activity {
-    /// Most intervals.
+    /// Maximum number of intervals.
     pub const INTERVALS_MAX: usize = 4096;
 
-    /// Of `columns` things, from `start` on.
+    /// Creates a record of `columns` resources from `start` on.
     #[must_use]
     pub fn new(start: Nanos, columns: usize) -> Activity {
         Activity { start, interval: INTERVAL_MIN, columns, busy_ns: Vec::new() }
@@ -173,13 +175,13 @@ impl Activity {
         self.interval
     }
 
-    /// Nanoseconds in which something was busy, of each of the first `intervals`.
+    /// Busy nanoseconds of a resource in each of the first `intervals`.
     pub fn of(&self, column: usize, intervals: usize) -> impl Iterator<Item = u64> + '_ {
         let entry = move |row| self.busy_ns.get(row * self.columns + column).copied();
         (0..intervals).map(move |row| entry(row).unwrap_or(0))
     }
 
-    /// Something is busy from `from` to `to`; what was before the start does not count.
+    /// Adds a busy time from `from` to `to`; the part before the start is ignored.
     pub fn add(&mut self, column: usize, from: Nanos, to: Nanos) {
         let (mut from, to) = (from.since_or_zero(self.start).0, to.since_or_zero(self.start).0);
         while to.div_ceil(self.interval.0) > Self::INTERVALS_MAX as u64 {
@@ -197,7 +199,7 @@ impl Activity {
         }
     }
 
-    /// Each two intervals become one.
+    /// Merges pairs of intervals.
     fn coarsen(&mut self) {
         self.interval = self.interval.times(2);
         let pairs = self.busy_ns.chunks(2 * self.columns);
@@ -208,8 +210,8 @@ impl Activity {
         self.busy_ns = merged.collect();
     }
 
-    /// Joins intervals until they are as long as `interval`, one of another activity from the same
-    /// start.
+    /// Merges intervals until they are as long as `interval`, which is that of another record with
+    /// the same start.
     pub fn coarsen_to(&mut self, interval: Nanos) {
         while self.interval < interval {
             self.coarsen();
@@ -217,14 +219,14 @@ impl Activity {
     }
 }
 
-/// How busy dies and channels are: columns of an [`Activity`].
+/// Activity of dies and channels, as columns of an [`Activity`].
 #[derive(Clone, Debug)]
 pub struct FlashActivity {
-    /// Dies.
+    /// Number of dies.
     pub dies: usize,
-    /// Channels.
+    /// Number of channels.
     pub channels: usize,
-    /// Reads of each die, programs of each, erases of each, and each channel.
+    /// Busy time of reads of all dies, then programs of all, erases of all, and the channels.
     pub busy: Activity,
 }
 
@@ -245,19 +247,19 @@ impl FlashActivity {
         self.busy.add(2 * self.dies + die, from, to);
     }
 
-    /// A transfer that took `len` until `to`.
+    /// Records a transfer that took `len` until `to`.
     pub(crate) fn transfer(&mut self, channel: usize, len: Nanos, to: Nanos) {
         self.busy.add(3 * self.dies + channel, Nanos(to.0 - len.0), to);
     }
 }
 
-/// What was kept of a drive since [`crate::Device::keep_events`].
+/// Events of a drive since [`crate::Device::keep_events`].
 pub struct Events {
-    /// In the order in which they began.
+    /// Events in the order of their beginnings.
     pub events: Vec<Event>,
-    /// Events beyond the limit.
+    /// Number of events beyond the limit.
     pub dropped: u64,
-    /// How busy dies and channels were.
+    /// Activity of dies and channels.
     pub flash: FlashActivity,
     /// All superblocks at the end.
     pub superblocks: Vec<SuperblockState>,

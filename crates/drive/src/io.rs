@@ -1,40 +1,40 @@
-//! What a host asks of a drive, and what it gets back.
+//! Requests of the host, and their completions.
 //!
 //! Names follow the NVMe base specification; ATA's equivalents (FLUSH CACHE, DATA SET MANAGEMENT
-//! TRIM, the FUA bit) mean the same here. Data content is not part of a request.
+//! TRIM, the FUA bit) mean the same here. The contents of data are not part of a request.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::persist::{persist, persist_words};
 use crate::stage::Stages;
 
-/// The kind of a request. Kinds that are asked for together stand together, which makes one
-/// comparison of each question.
+/// The kind of a request. Related kinds are adjacent, so that each test for a group is one
+/// comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Everything acknowledged so far goes to flash; address and count mean nothing.
+    /// Flush: all acknowledged data goes to flash. Address and count are ignored.
     Flush,
-    /// Dataset Management, Deallocate (TRIM): unmaps whole pages; they read as zeros after.
+    /// Dataset Management, Deallocate (TRIM): unmaps whole pages; they read as zeros afterwards.
     Trim,
     /// Write Zeroes: unmaps whole pages, writes the partial ones at the edges.
     WriteZeroes,
     /// Reclaim Unit Handle Update (I/O Management Send): the handle's next write begins a new
-    /// reclaim unit; address and count mean nothing.
+    /// reclaim unit. Address and count are ignored.
     HandleUpdate,
     /// Read; done when the host has the data.
     Read,
     /// Write; done when the data is in the write buffer.
     Write,
-    /// Write with Force Unit Access: done when the data is on flash.
+    /// Write with Force Unit Access; done when the data is on flash.
     WriteFua,
-    /// Zone Append: a write to the zone that begins at `lba`; the completion's `lba` says where the
-    /// data is.
+    /// Zone Append: a write to the zone that begins at `lba`; the completion's `lba` is the address
+    /// of the data.
     Append,
-    /// A write to a zone's random write area, as which the drive takes a write to a zone that has
-    /// one.
+    /// A write to a zone's random write area. The drive converts a write to a zone with such an
+    /// area to this kind.
     ZrwaWrite,
-    /// Zone Management Send, Open Zone; this and the following for the zone that begins at `lba`,
-    /// the count means nothing.
+    /// Zone Management Send, Open Zone. This and the following kinds apply to the zone that begins
+    /// at `lba`; the count is ignored.
     ZoneOpen,
     /// Close Zone.
     ZoneClose,
@@ -44,7 +44,7 @@ pub enum Op {
     ZoneReset,
     /// Open Zone, with a random write area.
     ZoneOpenZrwa,
-    /// Flush Explicit ZRWA: the write pointer goes behind the block of 4 KiB at `lba`.
+    /// Flush Explicit ZRWA: moves the write pointer behind the block of 4 KiB at `lba`.
     ZrwaFlush,
     /// Offline Zone.
     ZoneOffline,
@@ -54,14 +54,14 @@ persist_words!(Op: Read, Write, WriteFua, Flush, Trim, WriteZeroes, HandleUpdate
     ZoneClose, ZoneFinish, ZoneReset, ZoneOpenZrwa, ZrwaFlush, ZoneOffline);
 
 impl Op {
-    /// Whether data or zeros are written.
+    /// True if data is written.
     #[inline(always)]
     #[must_use]
     pub fn is_write(self) -> bool {
         matches!(self, Op::Write | Op::WriteFua | Op::Append | Op::ZrwaWrite)
     }
 
-    /// Whether it is of the Zone Management Send command.
+    /// True if it belongs to the Zone Management Send command.
     #[inline(always)]
     #[must_use]
     pub fn is_zone_management(self) -> bool {
@@ -69,30 +69,30 @@ impl Op {
     }
 }
 
-/// One request of the host.
+/// A request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
     /// The kind of the request.
     pub op: Op,
     /// First sector of 512 B.
     pub lba: u64,
-    /// How many sectors; at least one, but for a flush.
+    /// Number of sectors; at least one, except for a flush.
     pub sectors: u32,
-    /// Placement handle (Flexible Data Placement) of a write or an update; 0 where nothing is said.
+    /// Placement handle (Flexible Data Placement) of a write or an update; 0 if not specified.
     pub handle: u8,
 }
 
 persist!(Io: op, lba, sectors, handle);
 
 impl Io {
-    /// A request without a placement handle.
+    /// Creates a request without a placement handle.
     #[inline(always)]
     #[must_use]
     pub const fn new(op: Op, lba: u64, sectors: u32) -> Io {
         Io { op, lba, sectors, handle: 0 }
     }
 
-    /// Bytes that move between host and drive.
+    /// Bytes transferred between host and drive.
     #[inline(always)]
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
@@ -104,41 +104,41 @@ impl Io {
 /// A command in a submission queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
-    /// When the host began it.
+    /// Time at which the host began the command.
     pub at: Nanos,
-    /// Since when the controller can fetch it.
+    /// Time from which the controller can fetch it.
     pub ready: Nanos,
 }
 
 /// The request that reaches the flash core next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextCommand {
-    /// What the host called it.
+    /// Identifier of the request, set by the host.
     pub tag: u32,
-    /// When it reaches the flash core.
+    /// Time at which it reaches the flash core.
     pub at: Nanos,
-    /// Whether nothing that is submitted later can come before it.
+    /// True if no later submission can come before it.
     pub settled: bool,
 }
 
-/// The drive's answer to one request: when it was done, and where its time went.
+/// The completion of a request, with its time per stage.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
-    /// The host's tag of the request.
+    /// Identifier of the request, set by the host.
     pub tag: u32,
     /// The request that was completed.
     pub io: Io,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted: Nanos,
-    /// When the host saw the completion.
+    /// Time at which the host saw the completion.
     pub done: Nanos,
-    /// Time per stage; adds up to `done` minus `submitted`.
+    /// Time per stage; the sum is `done` minus `submitted`.
     pub stages: Stages,
-    /// Data could not be read, whatever was tried (NVMe: Unrecovered Read Error).
+    /// True if data could not be read after all retries (NVMe: Unrecovered Read Error).
     pub media_error: bool,
 }
 
-/// Why a zone does not take a command; the names are those of the zoned command set's status codes.
+/// Reason why a zone refuses a command, named as the status codes of the zoned command set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ZoneProblem {
     /// Zone Boundary Error.
@@ -179,7 +179,7 @@ pub enum ZoneProblem {
         "no random write area is to be had\nhint: finish or reset a zone that has one, or raise zns.zrwa.zones"
     )]
     NoZrwa,
-    /// Invalid Field: what is to be flushed.
+    /// Invalid Field: end of the flush.
     #[error(
         "the flush does not end in the zone's random write area, a multiple of zns.zrwa.granularity_kib behind the write pointer\nhint: flush up to such a block"
     )]
@@ -190,7 +190,7 @@ pub enum ZoneProblem {
     /// Data is not in whole blocks.
     #[error("the data is not in blocks of 4 KiB\nhint: write whole blocks")]
     Unaligned,
-    /// A command that zones do not have.
+    /// The command is not valid for zones.
     #[error("a zone takes no such command\nhint: a zone is emptied by a reset")]
     NotZoned,
     /// The drive has no zones.
@@ -200,11 +200,11 @@ pub enum ZoneProblem {
     NoZones,
 }
 
-/// Why a drive refuses.
+/// Reason why a drive refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The request does not lie on the drive.
+    /// The request exceeds the drive's address space.
     #[error(
         "{op:?} of {sectors} sectors at sector {lba} does not fit a drive of {capacity} sectors\nhint: stay below the drive's capacity, with at least one sector"
     )]
@@ -215,17 +215,17 @@ pub enum DeviceError {
         lba: u64,
         /// Number of sectors.
         sectors: u32,
-        /// The drive's sectors.
+        /// Number of sectors of the drive.
         capacity: u64,
     },
-    /// A zone does not take the command.
+    /// The zone refuses the command.
     #[error("{op:?} to zone {zone}: {problem}")]
     Zone {
         /// The kind of the request.
         op: Op,
-        /// The zone's number.
+        /// Number of the zone.
         zone: u32,
-        /// Why.
+        /// Reason.
         problem: ZoneProblem,
     },
     /// More data than a command can carry.
@@ -258,14 +258,14 @@ pub enum DeviceError {
     Policy {
         /// Name and digest of the plug-in.
         policy: String,
-        /// The function that was asked.
+        /// Name of the called function.
         decision: &'static str,
-        /// What it answered.
+        /// Answer of the plug-in.
         answer: u64,
-        /// What it may answer.
+        /// Allowed answers.
         allowed: &'static str,
     },
-    /// The machine has no memory for the map.
+    /// The machine has not enough memory for the map.
     #[error(
         "no memory for the map: {0}\nhint: run fewer tests at a time (--jobs 1), or a smaller drive"
     )]

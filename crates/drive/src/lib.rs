@@ -1,13 +1,14 @@
-//! The virtual drive: answers "when is this I/O done, and why then?"
+//! The virtual drive: computes when an I/O completes, and why.
 //!
-//! Folders: `host/` (interface, link, queue), `firmware/`, `nand/` (dies, and media written in place), `physics/` (heat,
-//! power, errors) and `profile/`; `tests/test_rooms.py` has the rules of what may import what.
+//! Folders: `host/` (interface, link, queue), `firmware/`, `nand/` (dies, and media written in
+//! place), `physics/` (heat, power, errors) and `profile/`; `tests/test_rooms.py` defines which
+//! folder may import which.
 //!
 //! The path of one I/O: [`Device::accept`] (`device.rs`) takes it through the host interface and
 //! the link (`host/interface.rs`, `host/link.rs`) to the controller's cores
-//! (`firmware/controller.rs`); [`Device::serve`] on through map, write buffer and dies
+//! (`firmware/controller.rs`); [`Device::serve`] takes it through map, write buffer and dies
 //! (`firmware/backend.rs`), and back. Resources are timelines (`timeline.rs`), not events: each
-//! hands out time once. A [`Device`] is composed of parts that own their state; an optional one is
+//! assigns a time once. A [`Device`] is composed of parts that own their state; an optional part is
 //! an `Option<Box<_>>`, so that a profile without it pays one comparison at most.
 //!
 //! This crate must not know sockets, files, the wall clock, Python or statistics.

@@ -1,7 +1,7 @@
 //! Big flat tables in huge pages, and prefetching from them.
 //!
-//! A map of a 512 GB drive is 500 MB and is read at random: the cache miss is the cost, so callers
-//! prefetch, and huge pages save the page walk. Tables start as zeros that the kernel gives on
+//! A map of a 512 GB drive is 500 MB and is read at random. The cache miss is the cost, so callers
+//! prefetch, and huge pages save the page walk. Tables start as zeros that the kernel provides on
 //! first touch. Left out: NUMA placement.
 #![allow(unsafe_code)]
 
@@ -11,25 +11,25 @@ use memmap2::{Advice, MmapMut};
 
 use crate::persist::{Persist, StateError};
 
-/// A table of `u32`, zero at first.
+/// A table of `u32`, initially zero.
 pub struct Table {
     map: MmapMut,
     len: usize,
 }
 
 impl Table {
-    /// A table of `len` zeros.
+    /// Creates a table of `len` zeros.
     ///
     /// # Errors
-    /// When the system has no memory left for it.
+    /// If the system has not enough memory.
     pub fn new(len: usize) -> std::io::Result<Table> {
         let map = MmapMut::map_anon(len.max(1) * size_of::<u32>())?;
-        // Only a wish: without huge pages everything works, a few per cent slower.
+        // Optional: without huge pages everything works, a few per cent slower.
         let _ = map.advise(Advice::HugePage);
         Ok(Table { map, len })
     }
 
-    /// All entries, unset ones as zeros.
+    /// All entries.
     #[inline(always)]
     pub fn get(&self) -> &[u32] {
         // SAFETY: the mapping is page-aligned, holds at least `len` u32, every bit pattern is a
@@ -37,14 +37,14 @@ impl Table {
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<u32>(), self.len) }
     }
 
-    /// All entries, to change.
+    /// All entries, mutable.
     #[inline(always)]
     pub fn get_mut(&mut self) -> &mut [u32] {
         // SAFETY: as in `get`; `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast::<u32>(), self.len) }
     }
 
-    /// Ask the processor to fetch entry `index`; any index is allowed, nothing is read.
+    /// Asks the processor to fetch entry `index`. Any index is allowed; nothing is read.
     #[inline(always)]
     pub fn prefetch(&self, index: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -61,11 +61,11 @@ impl Table {
     }
 }
 
-/// Entries written at a time.
+/// Entries per written chunk.
 const CHUNK: usize = 1 << 14;
 
-/// Written as the difference of each entry to the one before it (modulo 2^32): neighbours mostly
-/// lie together, so whoever compresses the stream finds long runs of ones.
+/// Stores the difference of each entry to the previous one (modulo 2^32): adjacent entries are
+/// mostly consecutive, so compression finds long runs of ones.
 impl Persist for Table {
     fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
         let mut bytes = vec![0; CHUNK * size_of::<u32>()];

@@ -1,12 +1,13 @@
-//! One of each for every write stream, at a fixed place: the loops of copies and programs find
-//! theirs without a check.
+//! An element per write stream at a fixed place, so that the loops of copies and programs need no
+//! bounds check.
 
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 
-/// Most write streams of a drive: 64 placement handles (`profile/schema.rs`), and copies of each.
+/// Maximum number of write streams of a drive: 64 placement handles (`profile/schema.rs`), and
+/// copies of each.
 pub const STREAMS_MAX: usize = 128;
 
-/// As many as the drive has write streams; the others are defaults, which nobody asks for.
+/// An element per write stream of the drive; the other elements are unused defaults.
 pub struct PerStream<T> {
     all: Box<[T; STREAMS_MAX]>,
     count: usize,
@@ -15,7 +16,7 @@ pub struct PerStream<T> {
 const _: () = assert!(STREAMS_MAX.is_power_of_two(), "an index is masked");
 
 impl<T: Default> PerStream<T> {
-    /// What `make` gives, for so many streams.
+    /// Creates elements for `count` streams with `make`.
     pub fn new(count: usize, make: impl Fn() -> T) -> PerStream<T> {
         assert!(count <= STREAMS_MAX, "a drive has at most {STREAMS_MAX} write streams");
         let all = |stream| if stream < count { make() } else { T::default() };

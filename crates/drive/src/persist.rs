@@ -1,12 +1,11 @@
-//! State as a value: written to a stream, read back, copied in memory.
+//! Saved state: written to a stream, read back, copied in memory.
 //!
-//! What a part holds is either given by the profile (sizes, times, costs) or has come about since:
-//! its state. [`persist!`] names the fields of both kinds; a field that is in neither list does not
+//! The data of a part is either given by the profile (sizes, times, costs) or has changed since:
+//! its state. [`persist!`] names the fields of both kinds. A field in neither list does not
 //! compile, so none can be forgotten. State is read into a fresh drive of the same profile: the
-//! profile has sized everything beforehand, and what is read decides neither sizes nor costs.
-//! Format: the fields in the order of their lists, little-endian, without names; lists that grow
-//! and shrink begin with their length. Files around it, checksums and compression are not known
-//! here.
+//! profile has set all sizes beforehand, and the stream determines neither sizes nor costs. Format:
+//! the fields in the order of their lists, little-endian, without names; lists of variable length
+//! begin with their length. Files, checksums and compression are not known here.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{Error, Read, Write};
@@ -16,44 +15,44 @@ use drivebay_units::{Nanos, Rng};
 
 use crate::per_stream::PerStream;
 
-/// Most entries of a list that grows and shrinks: more than any profile's superblocks or buffer.
+/// Maximum entries of a list of variable length: more than any profile's superblocks or buffer.
 const ENTRIES_MAX: u64 = 1 << 22;
 
-/// Latest time that a saved drive may know: 36 years.
+/// Latest time that a saved drive may contain: 36 years.
 pub const TIME_MAX: u64 = 1 << 60;
 
-/// Why a state cannot be read back.
+/// Reason why a state cannot be read back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The stream ended early, or could not be read.
+    /// The stream ended early or could not be read.
     #[error("the drive's state cannot be read: {0}")]
     Stream(#[from] Error),
-    /// The machine has no memory for the drive.
+    /// The machine has not enough memory for the drive.
     #[error("{0}")]
     Memory(String),
-    /// What was read is not the state of a drive of this profile.
+    /// The stream is not a state of a drive of this profile.
     #[error("this is no state of such a drive: {0}")]
     Wrong(String),
 }
 
-/// An error, unless `holds`.
+/// Returns an error unless `holds`.
 pub fn ensure(holds: bool, what: &str) -> Result<(), StateError> {
     if holds { Ok(()) } else { Err(StateError::Wrong(what.to_owned())) }
 }
 
-/// Something with state that can be written, read back and copied.
+/// A part with state that can be written, read back and copied.
 pub trait Persist {
     /// Writes the state.
     fn save(&self, out: &mut dyn Write) -> Result<(), Error>;
-    /// Reads the state of another into this one, which has its size.
+    /// Reads the state of another part into this one, which has the same size.
     fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError>;
-    /// Takes the state of another of the same size.
+    /// Copies the state of another part of the same size.
     fn copy_from(&mut self, other: &Self);
 }
 
-/// Lists the fields that are state, then those that the profile gives:
-/// `persist!(Fifo: free_at)`, `persist!(WriteBuffer: next, ready; given: mask)`.
+/// Lists the fields that are state, then those that the profile gives: `persist!(Fifo: free_at)`,
+/// `persist!(WriteBuffer: next, ready; given: mask)`.
 macro_rules! persist {
     ($type:ty: $($field:ident),+ $(; given: $($given:ident),+)?) => {
         impl $crate::persist::Persist for $type {
@@ -78,8 +77,8 @@ macro_rules! persist {
     };
 }
 
-/// Lists the variants of a part of which the profile chooses one, whose state it is:
-/// `persist_variant!(Media: PageMapped, InPlace)`.
+/// Lists the variants of a part of which the profile chooses one; the state is that of this
+/// variant: `persist_variant!(Media: PageMapped, InPlace)`.
 macro_rules! persist_variant {
     ($type:ty: $($variant:ident),+ $(; without state: $($empty:ident),+)?) => {
         impl $crate::persist::Persist for $type {
@@ -108,7 +107,7 @@ macro_rules! persist_variant {
     };
 }
 
-/// Lists all words of an enumeration: `persist_words!(Op: Read, Write)`.
+/// Lists all variants of an enumeration: `persist_words!(Op: Read, Write)`.
 macro_rules! persist_words {
     ($type:ty: $($word:ident),+) => {
         impl $crate::persist::Persist for $type {
@@ -137,7 +136,7 @@ macro_rules! persist_words {
 
 pub(crate) use {persist, persist_variant, persist_words};
 
-/// Numbers, as they are.
+/// Implements [`Persist`] for numbers.
 macro_rules! persist_numbers {
     ($($type:ty),+) => {$(
         impl Persist for $type {
@@ -159,7 +158,7 @@ macro_rules! persist_numbers {
 
 persist_numbers!(u8, u32, u64, i64);
 
-/// What is written as a number, and read back with a check.
+/// Implements [`Persist`] for types that are written as a number, and checked when read.
 macro_rules! persist_as {
     ($type:ty as $number:ty, $to:expr, $back:expr) => {
         impl Persist for $type {
@@ -204,7 +203,7 @@ impl Persist for Rng {
     }
 }
 
-/// Fixed numbers of things, one after the other.
+/// Implements [`Persist`] for sequences of fixed length.
 macro_rules! persist_each {
     ($type:ty, $($generics:tt)+) => {
         impl<$($generics)+> Persist for $type {
@@ -238,7 +237,7 @@ impl<T: Persist> Persist for Box<T> {
     }
 }
 
-/// A part that a profile has or has not.
+/// An optional part; the profile decides if it is present.
 impl<T: Persist> Persist for Option<Box<T>> {
     fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
         self.iter().try_for_each(|part| part.save(out))
@@ -251,7 +250,8 @@ impl<T: Persist> Persist for Option<Box<T>> {
     }
 }
 
-/// A value that comes and goes; `persist_sometimes!(Nanos)` for `Option<Nanos>`.
+/// Implements [`Persist`] for a value that may be absent; `persist_sometimes!(Nanos)` for
+/// `Option<Nanos>`.
 macro_rules! persist_sometimes {
     ($type:ty) => {
         impl $crate::persist::Persist for Option<$type> {
@@ -263,9 +263,9 @@ macro_rules! persist_sometimes {
                 &mut self,
                 from: &mut dyn std::io::Read,
             ) -> Result<(), $crate::persist::StateError> {
-                let mut there = false;
-                there.load(from)?;
-                *self = there.then(<$type>::default);
+                let mut present = false;
+                present.load(from)?;
+                *self = present.then(<$type>::default);
                 self.iter_mut().try_for_each(|value| value.load(from))
             }
             fn copy_from(&mut self, other: &Self) {
@@ -288,7 +288,7 @@ impl<T: Persist + Default + Clone> Persist for VecDeque<T> {
         len.load(from)?;
         ensure(len <= ENTRIES_MAX, &format!("a list of {len} entries"))?;
         self.clear();
-        // Memory is taken as entries come, not for those that are only announced.
+        // Memory is allocated as entries arrive, not for the announced number.
         for _ in 0..len {
             let mut entry = T::default();
             entry.load(from)?;

@@ -1,11 +1,11 @@
-//! A policy plug-in in a drive: its state, what it is told, and what becomes of its answers.
+//! A policy plug-in in a drive: its state, its inputs, and the checks of its answers.
 //!
-//! Without one the drive pays one comparison per victim, per superblock opened, per read with
-//! retries and per command behind which garbage collection runs, and none else. A plug-in's answer
-//! is checked; after one that is not allowed the drive goes on by itself, and the command ends with
-//! an error. The translation layer has one, and if the plug-in schedules reads the dies have
-//! another, with a state of its own: a flash controller's scheduler does not share the memory of
-//! the translation layer.
+//! Without a plug-in, the drive pays one comparison per victim, per superblock opened, per read
+//! with retries and per command after which garbage collection runs, and nothing else. A plug-in's
+//! answer is checked; after an answer that is not allowed the drive decides by itself, and the
+//! command ends with an error. The translation layer has one plug-in. If the plug-in schedules
+//! reads, the dies have another instance with its own state: a flash controller's scheduler does
+//! not share the memory of the translation layer.
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ use crate::policy_plugin::{
 use crate::profile::Spec;
 use crate::superblock::{COLD, HOST, State, Superblock};
 
-/// A plug-in in a drive, with its state.
+/// A plug-in with its state.
 #[derive(Debug)]
 pub struct Plugin {
     code: Arc<dyn PolicyPlugin>,
-    /// Which decisions it takes.
+    /// Decisions that it makes.
     pub decides: Decides,
     drive: DriveView,
     state: Vec<u64>,
     all: Vec<SuperblockView>,
     seed: u64,
     pub decisions: Decisions,
-    /// Victims without a gain since the last one with it.
+    /// Number of victims without a gain since the last one with a gain.
     gained_nothing: usize,
-    /// It has given an answer that is not allowed.
+    /// Error of an answer that was not allowed.
     failed: Option<DeviceError>,
 }
 
 persist!(Plugin: state, seed, decisions; given: code, decides, drive, all, gained_nothing, failed);
 
 impl Plugin {
-    /// None, unless the profile has one.
+    /// Creates the plug-in of the profile; `None` if it has none.
     pub fn new(spec: &Spec, rng: &Rng) -> Option<Box<Plugin>> {
         let PluginSpec { code, drive, state_words } = spec.plugin.clone()?;
         let mut plugin = Box::new(Plugin {
@@ -58,13 +58,13 @@ impl Plugin {
         Some(plugin)
     }
 
-    /// The drive's flash is as new, or holds nothing.
+    /// Initializes the state for flash that is new or empty.
     pub fn start(&mut self) {
         self.state.fill(0);
         self.code.start(&mut self.state, &self.drive, self.seed);
     }
 
-    /// An error, once an answer was not allowed: nothing after it is a result of this policy.
+    /// Returns an error if an answer was not allowed: later results are not results of this policy.
     #[inline]
     pub fn check(&self) -> Result<(), DeviceError> {
         self.failed.clone().map_or(Ok(()), Err)
@@ -75,13 +75,13 @@ impl Plugin {
         self.failed = Some(DeviceError::Policy { policy, decision, answer, allowed });
     }
 
-    /// Notes the free space that the next decision sees.
+    /// Sets the free space for the next decision.
     pub fn see_free(&mut self, pages: u64, superblocks: usize) {
         (self.drive.free_pages, self.drive.free_superblocks) = (pages, superblocks as u32);
     }
 
-    /// Enters what each superblock holds, and whether the decision at hand may choose it; returns
-    /// the first that it may. Cost: one pass over all superblocks.
+    /// Updates the view of each superblock and marks candidates of the present decision; returns
+    /// the first candidate. Cost: one pass over all superblocks.
     fn see_superblocks(
         &mut self,
         blocks: &[Superblock],
@@ -109,7 +109,8 @@ impl Plugin {
         first
     }
 
-    /// The answer, if it is a candidate of those seen last; else the run ends with the error.
+    /// Returns the answer if it is a candidate of the last view; otherwise the run ends with the
+    /// error.
     fn candidate(&mut self, decision: &'static str, answer: u32) -> Option<u32> {
         let seen = self.all.get(answer as usize);
         if seen.is_some_and(|view| view.candidate != 0) {
@@ -119,9 +120,9 @@ impl Plugin {
         None
     }
 
-    /// The victim, if there is a candidate: one of them, or a full superblock, as a circular log
-    /// has it, but not as many of those in a row as there are. After another answer it is the first
-    /// candidate: the run ends with the error.
+    /// Chooses the victim if there is a candidate: one of the candidates, or a full superblock, as
+    /// in a circular log, but not as many full ones in a row as there are superblocks. After
+    /// another answer it is the first candidate, and the run ends with the error.
     ///
     /// Cost: one pass over all superblocks and one call, per victim.
     pub fn choose_victim(
@@ -149,7 +150,7 @@ impl Plugin {
         self.candidate("choose_victim", answer).or(Some(first))
     }
 
-    /// The sealed superblock whose data is to be moved so that its flash wears too, if one is.
+    /// Chooses a sealed superblock whose data is to be moved so that its flash also wears, or none.
     ///
     /// Cost: as of `choose_victim`, per victim.
     pub fn level_wear(&mut self, blocks: &[Superblock], valid: &[u32], sealed: u64) -> Option<u32> {
@@ -165,7 +166,7 @@ impl Plugin {
         moved
     }
 
-    /// The free superblock that is opened next, where the drive itself would open `own`.
+    /// Chooses the free superblock that is opened next; `own` is the drive's own choice.
     ///
     /// Cost: as of `choose_victim`, per superblock opened.
     pub fn open_superblock(
@@ -183,8 +184,8 @@ impl Plugin {
         next
     }
 
-    /// What a read that meets a program or an erase waits for besides reads, from the moment that
-    /// `read` says.
+    /// Decides how long a read that meets a program or an erase waits for them, from the moment
+    /// defined in [`DieRead`].
     pub fn schedule_read(&mut self, read: &DieRead) -> Nanos {
         let waits = match self.code.schedule_read(&mut self.state, &self.drive, read) {
             0 => 0,
@@ -200,7 +201,7 @@ impl Plugin {
         Nanos(waits)
     }
 
-    /// Whether the data of a superblock in which a read needed retries is to be moved.
+    /// Decides if the data of a superblock is moved after a read that needed retries.
     pub fn read_retried(&mut self, read: &RetriedRead) -> bool {
         let answer = self.code.read_retried(&mut self.state, &self.drive, read);
         if answer > 1 {
@@ -211,7 +212,7 @@ impl Plugin {
         answer == 1
     }
 
-    /// The host's stream of a write.
+    /// Chooses the host's stream of a write.
     pub fn place_write(&mut self, write: &HostWrite) -> Result<usize, DeviceError> {
         self.decisions.writes += 1;
         match self.code.place_write(&mut self.state, &self.drive, write) {
@@ -227,7 +228,7 @@ impl Plugin {
         }
     }
 
-    /// The pace behind a command that took `pages`, where the drive itself would have `own`.
+    /// Sets the pace after a command of `pages` pages; `own` is the drive's own choice.
     pub fn pace(&mut self, pages: u64, own: Pace) -> Pace {
         let mut pace = own;
         self.code.set_pace(&mut self.state, &self.drive, pages, &mut pace);

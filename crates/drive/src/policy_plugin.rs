@@ -1,69 +1,69 @@
-//! Policy plug-ins: code from outside that takes decisions of the controller, and what it sees of
-//! the drive.
+//! Policy plug-ins: external code that makes decisions of the controller, and its view of the
+//! drive.
 //!
-//! A plug-in takes one or more of seven decisions: the victim of garbage collection, the host's
-//! frontier of a write, the pace of garbage collection, what wear levelling moves, which free
-//! superblock is opened, whether a read passes the programs and erases of its die, and whether data
-//! that needed read retries is moved. What it does not take is the profile's. The structures are
-//! laid out as C has them, so that `crates/plugin` hands them to compiled code as they are. A
+//! A plug-in makes one or more of seven decisions: the victim of garbage collection, the host's
+//! frontier of a write, the pace of garbage collection, the data that wear levelling moves, the
+//! free superblock that is opened, whether a read passes the programs and erases of its die, and
+//! whether data that needed read retries is moved. For other decisions the profile applies. The
+//! structures have C layout, so that `crates/plugin` can pass them to compiled code directly. A
 //! plug-in's state is a table of words that the drive owns: it is copied, saved and read back with
-//! the drive, so a drive with a plug-in is as repeatable as any other. It knows nothing else from
-//! one decision to the next. Left out: folding of the SLC cache. With which voltages a retry
-//! begins: in the model a later step decodes all that an earlier one does, so that the last one
-//! would always be the best. The order of reads among themselves, and of programs: a die has them
-//! in the order in which they were asked.
+//! the drive, so a drive with a plug-in is as repeatable as any other. The plug-in keeps nothing
+//! else between decisions. Left out: folding of the SLC cache. The voltages with which a retry
+//! begins: in the model a later step decodes everything that an earlier step decodes, so that the
+//! last one would always be the best. The order of reads among themselves, and of programs: a die
+//! serves them in the order of their requests.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::persist::persist;
 
-/// No superblock, no stream.
+/// Value for no superblock or no stream.
 pub const NONE: u32 = u32::MAX;
-/// Most gain and growth of the duty limit that a plug-in may ask for, in 1/256: no product of the
-/// pacing overflows.
+/// Maximum gain and growth of the duty limit that a plug-in may request, in 1/256. Up to this limit
+/// no product of the pacing overflows.
 pub const PACE_MAX: u64 = 1 << 20;
-/// Most words of state: as much as the map of a 512 GB drive takes.
+/// Maximum words of state: as much as the map of a 512 GB drive takes.
 pub const STATE_WORDS_MAX: u64 = 1 << 26;
 
-/// What every decision sees of the drive. Pages are mapping units: of 4 KiB, unless the profile
-/// has larger ones.
+/// View of the drive for every decision. Pages are mapping units: 4 KiB, unless the profile has
+/// larger ones.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DriveView {
-    /// Pages that the host sees.
+    /// Pages of the host's address space.
     pub user_pages: u64,
     /// Pages that are erased, or will be when the part of the victim already read is erased.
     pub free_pages: u64,
-    /// Garbage collection behind writes runs while fewer are free.
+    /// Number of free pages below which garbage collection runs after writes.
     pub start_free_pages: u64,
-    /// As many as the drive's own pacing settles at.
+    /// Number of free pages at which the drive's own pacing settles.
     pub target_free_pages: u64,
     /// Pages of a superblock.
     pub superblock_pages: u32,
     /// Superblocks in the list, without those of a static SLC cache.
     pub superblocks: u32,
-    /// How many of them are free.
+    /// Number of free superblocks.
     pub free_superblocks: u32,
-    /// How many of those only garbage collection may open.
+    /// Number of free superblocks that only garbage collection may open.
     pub reserve_superblocks: u32,
 }
 
-/// A superblock as a plug-in sees it.
+/// View of a superblock.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SuperblockView {
-    /// Superblocks sealed since it was; 0 unless it is sealed.
+    /// Number of superblocks sealed since this one; 0 unless it is sealed.
     pub age: u64,
-    /// Pages with data that counts.
+    /// Pages with valid data.
     pub valid: u32,
-    /// Times erased.
+    /// Number of erases.
     pub erases: u32,
-    /// 0 free, 1 open, 2 sealed, 3 a victim already, 4 bad.
+    /// State: 0 free, 1 open, 2 sealed, 3 a victim already, 4 bad.
     pub state: u32,
-    /// Which stream filled it: 0 the host's first, 2 its second, 1 or 0 garbage collection's.
+    /// Stream that filled it: 0 the host's first, 2 its second, 1 or 0 garbage collection's.
     pub stream: u32,
-    /// 1 if the decision at hand may choose it.
+    /// 1 if the present decision may choose it.
     pub candidate: u32,
     /// Always 0.
     pub reserved: u32,
@@ -75,34 +75,33 @@ pub struct SuperblockView {
 pub struct HostWrite {
     /// Number of its first page.
     pub lpn: u64,
-    /// For how many pages written by the host the superblock of the data that it replaces has been
-    /// in use.
+    /// Lifetime of the superblock of the overwritten data, in pages written by the host.
     pub lifespan_pages: u64,
-    /// The mean of that over the last superblocks of the host's first stream that were reclaimed;
-    /// 2^64 - 1 at first.
+    /// Mean lifetime of the recently reclaimed superblocks of the host's first stream; 2^64 - 1 at
+    /// first.
     pub mean_lifespan_pages: u64,
-    /// How many pages it writes.
+    /// Number of pages.
     pub pages: u32,
-    /// Which stream wrote the data that its first page replaces; [`NONE`] if it replaces none.
+    /// Stream that wrote the overwritten data of its first page; [`NONE`] if it overwrites none.
     pub replaced_stream: u32,
 }
 
-/// A read that meets a program or an erase on its die. Times are nanoseconds from the moment at
-/// which it could begin if there was none: it has been asked for, and the reads before it are over.
+/// A read that meets a program or an erase on its die. Times are in nanoseconds from the moment at
+/// which it could otherwise begin: it has been requested, and earlier reads are over.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DieRead {
-    /// The array part of the read.
+    /// Array time of the read.
     pub read_ns: u64,
-    /// The program or erase that runs has so long to go; 0 if none has begun.
+    /// Remaining time of the running program or erase; 0 if none has begun.
     pub running_ns: u64,
-    /// All programs and erases asked of the die so far have ended by then.
+    /// Time until all programs and erases requested from the die so far have ended.
     pub all_ns: u64,
-    /// How long it takes to suspend what runs.
+    /// Time to suspend the running operation.
     pub suspend_ns: u64,
-    /// How long the read has waited for reads already.
+    /// Time that the read has waited for other reads.
     pub waited_ns: u64,
-    /// How many programs and erases have not ended.
+    /// Number of programs and erases that have not ended.
     pub writes: u32,
     /// Number of the die.
     pub die: u32,
@@ -112,81 +111,82 @@ pub struct DieRead {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RetriedRead {
-    /// How long the superblock's data has been there, at most.
+    /// Maximum age of the superblock's data.
     pub age_ns: u64,
     /// Number of the superblock.
     pub superblock: u32,
     /// Sensings beyond the first.
     pub retries: u32,
-    /// Most of them that the drive makes.
+    /// Maximum number of retries of the drive.
     pub retries_max: u32,
-    /// How many of the read's pages were lost all the same.
+    /// Number of pages of the read that were lost after all retries.
     pub lost: u32,
     /// Flash page reads of the superblock since it was opened.
     pub reads: u32,
-    /// Its erases, when it was opened.
+    /// Number of erases of the superblock when it was opened.
     pub cycles: u32,
 }
 
-/// How much garbage collection runs behind a command, in 1/256; at most [`PACE_MAX`].
+/// Pace of garbage collection after a command, in 1/256; at most [`PACE_MAX`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Pages to be given back per page that the host writes.
+    /// Pages to be reclaimed per page that the host writes.
     pub gain_256: u64,
-    /// The duty limit, as a multiple of the profile's.
+    /// Duty limit, as a multiple of the profile's.
     pub duty_256: u64,
 }
 
-/// Which decisions a plug-in takes.
+/// Decisions that a plug-in makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decides {
-    /// The victim of garbage collection.
+    /// Victim of garbage collection.
     pub victim: bool,
-    /// The host's frontier of a write.
+    /// Host's frontier of a write.
     pub frontier: bool,
-    /// The pace of garbage collection.
+    /// Pace of garbage collection.
     pub pace: bool,
-    /// What static wear levelling moves.
+    /// Data that static wear levelling moves.
     pub wear: bool,
-    /// Which free superblock is opened next.
+    /// Free superblock that is opened next.
     pub open: bool,
-    /// Whether a read passes the programs and erases of its die.
+    /// Order of a read relative to programs and erases of its die.
     pub die_read: bool,
-    /// Whether data is moved that needed retries.
+    /// Move of data that needed retries.
     pub retried: bool,
 }
 
-/// Decisions of the controller, taken outside this crate. The same arguments must give the same
-/// answer.
+/// Decisions of the controller that external code makes. Equal arguments must give equal answers.
 pub trait PolicyPlugin: Debug + Send + Sync {
-    /// Name and digest, as the profile has them: `windowed@0123456789abcdef`.
+    /// Name and digest as in the profile: `windowed@0123456789abcdef`.
     fn name(&self) -> &str;
-    /// Which of the decisions below are asked for.
+    /// Decisions for which the drive calls the plug-in.
     fn decides(&self) -> Decides;
-    /// Bytes of state that it needs on this drive.
+    /// Bytes of state that the plug-in needs on this drive.
     fn state_bytes(&self, drive: &DriveView) -> u64;
-    /// A drive as new: sets the state, which is all zeros. `seed` is the drive's.
+    /// Initializes the state, which is all zeros, for a new drive with this `seed`.
     fn start(&self, state: &mut [u64], drive: &DriveView, seed: u64);
-    /// The number of a candidate in `all`, of which there is at least one; or of a sealed
-    /// superblock that is full, but not of as many in a row as there are superblocks.
+    /// Returns the number of a candidate in `all`, which has at least one. It may also return a
+    /// sealed superblock that is full, but not as many in a row as there are superblocks.
     fn choose_victim(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
-    /// 0 for the host's first frontier, 1 for its second.
+    /// Returns 0 for the host's first frontier, 1 for its second.
     fn place_write(&self, state: &mut [u64], drive: &DriveView, write: &HostWrite) -> u32;
-    /// `pace` holds what the drive itself would do behind a command that took `pages`.
+    /// Sets the pace after a command of `pages` pages; `pace` holds the drive's own choice.
     fn set_pace(&self, state: &mut [u64], drive: &DriveView, pages: u64, pace: &mut Pace);
-    /// The number of a candidate in `all` whose data is to be moved for wear, or [`NONE`].
+    /// Returns the number of a candidate in `all` whose data is to be moved for wear levelling, or
+    /// [`NONE`].
     fn level_wear(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
-    /// The number of a candidate in `all`, the free ones, of which there is at least one.
+    /// Returns the number of a candidate in `all`, which are the free superblocks. There is at
+    /// least one.
     fn open_superblock(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
-    /// 0: as the drive itself, it suspends what runs; 1: after what runs, before what waits; 2:
-    /// after all.
+    /// Returns 0 to suspend the running operation, as the drive itself does; 1 to read after the
+    /// running operation and before waiting ones; 2 to read after all.
     fn schedule_read(&self, state: &mut [u64], drive: &DriveView, read: &DieRead) -> u32;
-    /// 1 to have the superblock's data moved; 0 to leave it.
+    /// Returns 1 to move the superblock's data, 0 to leave it.
     fn read_retried(&self, state: &mut [u64], drive: &DriveView, read: &RetriedRead) -> u32;
 }
 
-/// A plug-in as a checked profile has it.
+/// The plug-in of a checked profile.
 #[derive(Clone, Debug)]
 pub struct PluginSpec {
     pub code: Arc<dyn PolicyPlugin>,
@@ -194,36 +194,36 @@ pub struct PluginSpec {
     pub state_words: usize,
 }
 
-/// What a plug-in was asked since the drive was made: whether it can have mattered.
+/// Counts of a plug-in's decisions since the drive was made; they show if it can have mattered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
-    /// Victims that it was asked for.
+    /// Choices of a victim.
     pub victims: u64,
-    /// Of these, those where every candidate held as many valid pages.
+    /// Choices in which every candidate had the same number of valid pages.
     pub victims_alike: u64,
-    /// Writes whose frontier it was asked for.
+    /// Choices of a write's frontier.
     pub writes: u64,
-    /// Of these, those to the host's second frontier.
+    /// Writes to the host's second frontier.
     pub writes_second: u64,
-    /// Commands whose pace it was asked for.
+    /// Choices of a pace.
     pub paces: u64,
-    /// Of these, those where it answered otherwise than the drive would have done.
+    /// Choices of a pace that differed from the drive's own.
     pub paces_changed: u64,
-    /// Times that it was asked what wear levelling is to move.
+    /// Choices of wear levelling.
     pub levelings: u64,
-    /// Of these, those where it named a superblock.
+    /// Choices of wear levelling that named a superblock.
     pub levelings_moved: u64,
-    /// Superblocks to be opened that it was asked for.
+    /// Choices of a superblock to open.
     pub opens: u64,
-    /// Of these, those where the drive itself would have opened another.
+    /// Choices of a superblock that differed from the drive's own.
     pub opens_changed: u64,
     /// Reads that met a program or an erase.
     pub die_reads: u64,
-    /// Of these, those that it had wait.
+    /// Such reads that the plug-in delayed.
     pub die_reads_delayed: u64,
     /// Reads with retries.
     pub retried: u64,
-    /// Of these, those whose superblock it had moved.
+    /// Such reads whose superblock's data the plug-in moved.
     pub retried_moved: u64,
 }
 

@@ -5,33 +5,33 @@ use drivebay_units::{Nanos, named};
 use crate::persist::{Persist, StateError};
 
 named! {
-    /// Where an I/O spends its time.
+    /// A part of an I/O's latency.
     #[repr(usize)]
     pub enum Stage {
         /// Host software, register access, waiting for a command slot.
         Host = "host",
-        /// Data and completion on the PCIe or SATA link, waiting for it included.
+        /// Data and completion on the PCIe or SATA link, including the wait for it.
         Link = "link",
-        /// The controller's cores: waiting for them behind other commands, and their work.
+        /// Work of the controller's cores, and the wait for them after other commands.
         Firmware = "firmware",
-        /// Waiting for room in the write buffer, and the write path into it.
+        /// Wait for space in the write buffer, and the write path into it.
         Buffer = "buffer",
-        /// Map look-ups that had to go to flash (drives without DRAM).
+        /// Map look-ups in flash (drives without DRAM).
         Map = "map",
-        /// Waiting for a busy die.
+        /// Wait for a busy die.
         Die = "die",
-        /// Waiting for and transferring on the flash channel, and error correction behind it.
+        /// Wait for the flash channel, transfer on it, and error correction after it.
         Channel = "channel",
-        /// The array operation itself: tR.
+        /// Array operation: tR.
         Nand = "nand",
-        /// Waiting for garbage collection.
+        /// Wait for garbage collection.
         Gc = "gc",
-        /// Extra time because the drive protects itself from heat.
+        /// Additional time due to protection from heat.
         Throttle = "throttle",
     }
 }
 
-/// How many stages there are.
+/// Number of stages.
 pub const STAGE_COUNT: usize = Stage::ALL.len();
 
 /// Time per stage.
@@ -57,7 +57,7 @@ impl Stages {
         self.0[stage as usize] += len.0;
     }
 
-    /// All stages together.
+    /// Sum of all stages.
     #[inline(always)]
     #[must_use]
     pub fn total(&self) -> Nanos {

@@ -1,87 +1,87 @@
-//! A superblock's record: the unit that is filled, emptied and erased as one.
+//! The record of a superblock: the unit that is filled, emptied and erased as one.
 
 use drivebay_units::{Ppa, named};
 
 use crate::persist::{persist, persist_sometimes, persist_words};
 
-/// Write stream of the host; of its first placement handle, where it has several.
+/// Write stream of the host, or of its first placement handle if it has several.
 pub const HOST: usize = 0;
-/// Write stream of host data that is expected to live long, where the profile splits it off.
+/// Write stream of host data that is expected to live long, if the profile separates it.
 pub const COLD: usize = 2;
 
-/// The write streams of a drive: each fills superblocks of its own.
+/// The write streams of a drive. Each fills its own superblocks.
 ///
-/// Without placement: the host's, that of copies (the host's, where the profile has them share),
-/// [`COLD`]. With placement: one for each handle, and behind them one for all copies, or one for
-/// those of each handle.
+/// Without placement: the host's stream, that of copies (the host's, if the profile lets them
+/// share), [`COLD`]. With placement: one for each handle, then one for all copies, or one for the
+/// copies of each handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
-    /// How many.
+    /// Number of streams.
     pub count: usize,
-    /// Placement handles; none without placement.
+    /// Number of placement handles; zero without placement.
     pub handles: usize,
-    /// Reclaim groups, each with as many streams, one behind the other.
+    /// Number of reclaim groups. Each has the same number of streams, numbered group by group.
     pub groups: usize,
-    /// The stream of copies of the current group; with `apart`, of those of its first handle.
+    /// Stream of copies of the current group; with `apart`, of copies of its first handle.
     pub copies: usize,
-    /// Copies of each handle's data have a stream of their own.
+    /// True if copies of each handle's data have their own stream.
     apart: bool,
 }
 
 impl Streams {
-    /// Without placement.
+    /// Creates streams without placement.
     #[must_use]
     pub fn plain(shared: bool, by_lifespan: bool) -> Streams {
         let count = 2 + usize::from(by_lifespan);
         Streams { count, handles: 0, groups: 1, copies: usize::from(!shared), apart: false }
     }
 
-    /// With so many placement handles in each of so many reclaim groups; `apart`: they are
-    /// persistently isolated.
+    /// Creates streams with `handles` placement handles in each of `groups` reclaim groups; `apart`
+    /// is true if they are persistently isolated.
     #[must_use]
     pub fn placed(handles: usize, apart: bool, groups: usize) -> Streams {
         let count = groups * (handles + if apart { handles } else { 1 });
         Streams { count, handles, groups, copies: handles, apart }
     }
 
-    /// The same with this reclaim group as the current one.
+    /// Returns the streams with this reclaim group as the current one.
     #[must_use]
     pub fn of_group(self, group: usize) -> Streams {
         Streams { copies: group * self.group_count() + self.handles, ..self }
     }
 
-    /// How many a reclaim group has.
+    /// Number of streams per reclaim group.
     #[must_use]
     pub fn group_count(self) -> usize {
         self.count / self.groups
     }
 
-    /// The reclaim group of a stream.
+    /// Reclaim group of a stream.
     #[must_use]
     pub fn group_of(self, stream: usize) -> usize {
         stream / self.group_count()
     }
 
-    /// Whether the host's writes are split by lifespan, or as a plug-in says.
+    /// True if the host's writes are split by lifespan or by a plug-in.
     #[must_use]
     pub fn splits(self) -> bool {
         self.handles == 0 && self.count > COLD
     }
 
-    /// Whether copies go where the host writes.
+    /// True if copies go to the host's stream.
     #[inline(always)]
     #[must_use]
     pub fn share(self) -> bool {
         self.copies == HOST
     }
 
-    /// How many there are with placement; none without.
+    /// Number of streams with placement; zero without.
     #[must_use]
     pub fn placed_streams(self) -> usize {
         if self.handles == 0 { 0 } else { self.count }
     }
 
-    /// Those of the host.
+    /// Streams of the host.
     pub fn hosts(self) -> impl Iterator<Item = usize> {
         let step = if self.handles == 0 { COLD } else { 1 };
         let is_host =
@@ -89,13 +89,13 @@ impl Streams {
         (HOST..self.count).step_by(step).filter(is_host)
     }
 
-    /// Those of copies of the other handles' data, where they are kept apart.
+    /// Streams of copies of the other handles' data, if they are kept apart.
     #[inline(always)]
     pub fn more_copies(self) -> std::ops::Range<usize> {
         self.copies + 1..if self.apart { self.copies + self.handles } else { 0 }
     }
 
-    /// That of copies of what another stream of the current group placed.
+    /// Stream of copies of data that another stream of the current group placed.
     #[inline(always)]
     #[must_use]
     pub fn copies_of(self, stream: usize) -> usize {
@@ -106,22 +106,22 @@ impl Streams {
         }
     }
 
-    /// Whether copies of different streams go different ways.
+    /// True if copies of different streams are kept apart.
     #[inline(always)]
     #[must_use]
     pub fn are_apart(self) -> bool {
         self.apart
     }
 
-    /// That of a write with a placement handle of the first reclaim group; of one that the drive
-    /// does not have, the first.
+    /// Stream of a write with a placement handle of the first reclaim group; the first stream if
+    /// the drive does not have this handle.
     #[inline(always)]
     #[must_use]
     pub fn of_handle(self, handle: u8) -> usize {
         if usize::from(handle) < self.handles { usize::from(handle) } else { HOST }
     }
 
-    /// The same with handles of all groups, those of the second numbered behind those of the first.
+    /// Stream of a write with a placement handle of any group, numbered group by group.
     #[must_use]
     pub fn of_place(self, place: u8) -> usize {
         let (group, handle) = match usize::from(place) {
@@ -135,7 +135,7 @@ impl Streams {
 }
 
 named! {
-    /// What a superblock is doing.
+    /// The state of a superblock.
     pub enum State {
         /// Empty; perhaps not yet erased.
         Free = "free",
@@ -145,7 +145,7 @@ named! {
         Sealed = "sealed",
         /// Being emptied by garbage collection or folding.
         Victim = "victim",
-        /// Never used, or given up.
+        /// Never used, or retired.
         Bad = "bad",
     }
 }
@@ -156,21 +156,21 @@ persist_words!(State: Free, Open, Sealed, Victim, Bad);
 #[derive(Clone, Copy, Debug)]
 pub struct Superblock {
     pub state: State,
-    /// Which stream filled it.
+    /// Stream that filled it.
     pub stream: u8,
-    /// Nothing has been written since its last erase.
+    /// True if nothing has been written since its last erase.
     pub erased: bool,
     /// Order of sealing; smaller is older.
     pub sealed: u64,
     /// Number of its first flash page in its stream's buffer.
     pub first_page: u64,
-    /// Times erased.
+    /// Number of erases.
     pub erases: u32,
-    /// Pages that the host had written when it was opened, where lifespans are followed.
+    /// Pages that the host had written when it was opened, if lifespans are tracked.
     pub opened: u64,
-    /// Used with one bit per cell since it was last opened.
+    /// True if used with one bit per cell since it was last opened.
     pub slc: bool,
-    /// How many of the erases followed such use.
+    /// Number of erases after such use.
     pub slc_erases: u32,
 }
 
@@ -191,44 +191,44 @@ impl Superblock {
 
 persist!(Superblock: state, stream, erased, sealed, first_page, erases, opened, slc, slc_erases);
 
-/// For how many bits per cell a superblock is opened, and from which list.
+/// The bits per cell for which a superblock is opened, and the list from which it is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// As many as its cells can hold.
+    /// All bits that its cells can hold.
     Native,
-    /// One: a free superblock of the static SLC cache.
+    /// One bit: a free superblock of the static SLC cache.
     Static,
-    /// One: an ordinary free superblock.
+    /// One bit: an ordinary free superblock.
     Dynamic,
 }
 
-/// What superblocks are emptied for; each has a victim of its own, so that none waits for another
-/// to finish.
+/// The purpose of emptying superblocks. Each purpose has its own victim, so that none waits for
+/// another to finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Garbage collection.
     Collection,
-    /// Garbage collection in idle time; the same as the other unless it has a policy of its own.
+    /// Garbage collection in idle time; the same as `Collection` unless it has its own policy.
     Idle,
     /// Folding of the SLC cache.
     Folding,
 }
 
-/// How many purposes there are.
+/// Number of purposes.
 pub const PURPOSES: usize = 3;
 
-/// A superblock being emptied.
+/// A superblock that is being emptied.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Victim {
     pub superblock: u32,
     /// First page address not yet read.
     pub next: u32,
     pub end: u32,
-    /// Pages that it gives per page copied, in 1/65536, by what it held when it was chosen.
+    /// Pages that it reclaims per copied page, in 1/65536, by its contents when it was chosen.
     pub given_per_copy: u64,
 }
 
-/// [`Victim::given_per_copy`] of a victim without valid pages: no copy gives so much.
+/// [`Victim::given_per_copy`] of a victim without valid pages: no copy reclaims this much.
 pub const EMPTY: u64 = u64::MAX;
 
 persist!(Victim: superblock, next, end, given_per_copy);
@@ -241,10 +241,10 @@ pub struct Source {
     pub superblock: u32,
     /// First address in the flash page.
     pub first: Ppa,
-    /// Which of its pages (mapping units) are valid: bit i is `first + i`.
+    /// Valid pages (mapping units): bit i is `first + i`.
     pub valid: u32,
-    /// How many of its pages are valid.
+    /// Number of valid pages.
     pub pages: u32,
-    /// How many extents of consecutive logical pages they make.
+    /// Number of extents of consecutive logical pages that they form.
     pub extents: u32,
 }

@@ -1,13 +1,13 @@
-//! Timelines: resources that hand out time, so that no event queue is needed.
+//! Timelines: resources that assign time, so that no event queue is needed.
 //!
-//! `Fifo` is for a resource asked in time order (a core). `Calendar` is for one asked for future
-//! times out of order (a flash channel, the link back to the host): a plain `free_at` there would
-//! make early requests wait behind late ones. The calendar keeps the busy intervals themselves; see
-//! docs/adr/0002-interval-calendar.md for why not bins.
+//! `Fifo` is for a resource that is reserved in time order (a core). `Calendar` is for a resource
+//! that is reserved for future times out of order (a flash channel, the link back to the host): a
+//! plain `free_at` would make early requests wait after late ones. The calendar keeps the busy
+//! intervals themselves; docs/adr/0002-interval-calendar.md explains why it does not use bins.
 //!
-//! Not modelled: the order of requests that wait for the same gap is the order of asking, not of
-//! arrival; a transfer may be split by an earlier-reserved one. Both keep the mean; tails of a
-//! saturated link come out up to a quarter too low (`tests/oracle.rs`).
+//! Not modelled: requests that wait for the same gap get it in the order of their calls, not of
+//! arrival; a transfer may be split by one that was reserved earlier. Both keep the mean; tails of
+//! a saturated link come out up to a quarter too low (`tests/oracle.rs`).
 
 use drivebay_units::Nanos;
 
@@ -16,7 +16,7 @@ use crate::persist::{StateError, TIME_MAX, ensure, persist};
 /// A time that never comes.
 pub const NEVER: Nanos = Nanos(u64::MAX);
 
-/// A resource served strictly in the order it is asked.
+/// A resource that serves requests strictly in the order of calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fifo {
     free_at: Nanos,
@@ -25,7 +25,7 @@ pub struct Fifo {
 persist!(Fifo: free_at);
 
 impl Fifo {
-    /// Reserves `len` not before `from`; returns when the share begins and ends.
+    /// Reserves `len` not before `from`; returns the beginning and end of the reserved time.
     #[inline(always)]
     pub fn reserve(&mut self, from: Nanos, len: Nanos) -> (Nanos, Nanos) {
         let begin = self.free_at.max(from);
@@ -33,7 +33,7 @@ impl Fifo {
         (begin, self.free_at)
     }
 
-    /// When everything asked so far is done.
+    /// Time at which all requests so far are done.
     #[inline(always)]
     #[must_use]
     pub fn free_at(&self) -> Nanos {
@@ -41,13 +41,13 @@ impl Fifo {
     }
 }
 
-/// Most busy intervals a calendar remembers (a power of two). When more are needed, the latest is
-/// booked right behind the one before it: far-off time moves a little, none is lost, and nobody
-/// waits for a gap. (To join the two earliest, gap included, made reads behind deep queues of
-/// programs wait 50 times too long.)
+/// Maximum number of busy intervals of a calendar (a power of two). When more are needed, the
+/// latest is booked directly after the previous one: far-off time moves a little, none is lost, and
+/// nobody waits for a gap. (An earlier version joined the two earliest including the gap, which
+/// made reads after deep queues of programs wait 50 times too long.)
 const INTERVALS_MAX: usize = 64;
 
-/// Intervals looked at one by one from the back before the rest is halved.
+/// Intervals that are checked one by one from the back before binary search.
 const STEPS: usize = 4;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,10 +58,10 @@ struct Busy {
 
 persist!(Busy: from, to);
 
-/// A shared resource that may be asked for any future time and never idles while somebody waits.
+/// A shared resource that can be reserved for any future time and never idles while a request
+/// waits.
 ///
-/// Busy intervals are disjoint and kept in time order in a ring; those that touch are mostly
-/// joined.
+/// Busy intervals are disjoint and in time order in a ring; adjacent ones are mostly joined.
 #[derive(Clone, Debug)]
 pub struct Calendar {
     ring: [Busy; INTERVALS_MAX],
@@ -78,7 +78,7 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// Whether the ring is one, of intervals that can be.
+    /// Checks that the ring and its intervals are valid.
     pub fn check(&self) -> Result<(), StateError> {
         ensure(self.head < INTERVALS_MAX && self.len <= INTERVALS_MAX, "a calendar's ring")?;
         let whole = self.ring.iter().all(|busy| busy.from <= busy.to && busy.to <= TIME_MAX);
@@ -90,10 +90,10 @@ impl Calendar {
         &mut self.ring[(self.head + index) & (INTERVALS_MAX - 1)]
     }
 
-    /// Reserves `len` in the free time from `from` on; returns when the last of it ends.
+    /// Reserves `len` in the free time from `from` on; returns the end of its last part.
     ///
-    /// `floor`: no later call will ask for a time before it (it must never go back).
-    /// Cost: one step when nothing later is reserved, else usually two or three from the back.
+    /// `floor` is a time before which no later call will reserve (it must never go back). Cost: one
+    /// step when nothing later is reserved, else usually two or three from the back.
     #[inline(always)]
     pub fn reserve(&mut self, floor: Nanos, from: Nanos, len: Nanos) -> Nanos {
         debug_assert!(from >= floor);
@@ -113,7 +113,7 @@ impl Calendar {
         to
     }
 
-    /// Drops what ends at `floor` or before.
+    /// Removes intervals that end at `floor` or before.
     #[inline(always)]
     fn forget(&mut self, floor: Nanos) {
         while self.len > 0 && self.at(0).to <= floor.0 {
@@ -122,7 +122,7 @@ impl Calendar {
         }
     }
 
-    /// `reserve` for a time before the last interval.
+    /// Reserves for a time before the last interval.
     fn reserve_between(&mut self, floor: Nanos, from: Nanos, len: Nanos) -> Nanos {
         self.forget(floor);
         let first = self.first_not_before(from.0);
@@ -138,8 +138,8 @@ impl Calendar {
             next += 1;
         }
         let end = clock + need;
-        // All from `from` to `end` is busy now: intervals first..next melt into one, and the one
-        // that follows joins if it touches.
+        // All time from `from` to `end` is busy now: intervals first..next are merged, together
+        // with the following one if it is adjacent.
         let touches = next < self.len && self.at(next).from == end;
         let to = if touches { self.at(next).to } else { end };
         let last = next + usize::from(touches);
@@ -153,8 +153,8 @@ impl Calendar {
         Nanos(end)
     }
 
-    /// The first interval that ends at or after `from`: it may touch or hold up what begins then.
-    /// Near the end it is found step by step, else by halves.
+    /// First interval that ends at or after `from`: it may touch or delay a reservation that begins
+    /// then. Near the end it is searched step by step, otherwise by halves.
     #[inline(always)]
     fn first_not_before(&mut self, from: u64) -> usize {
         let near = self.len.saturating_sub(STEPS);
@@ -165,7 +165,7 @@ impl Calendar {
             }
             first -= 1;
         }
-        // Without branches, as no outcome can be foretold.
+        // Without branches, because their outcome is unpredictable.
         let (mut low, mut size) = (0, first);
         while size > 0 {
             let half = size.div_ceil(2);

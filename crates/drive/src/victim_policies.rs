@@ -1,8 +1,8 @@
-//! The drive's own victim policies: one entry each in [`policies!`], and its function below.
+//! Built-in victim policies: each has an entry in [`policies!`], and its function below.
 //!
-//! To add a policy: an entry and a function here; a key in `profile/schema.rs` if the policy takes a
-//! parameter; its rule in the naive simulation of `tests/frontiers.rs`. Words, documents and tests
-//! take the list from [`VICTIM_POLICIES`].
+//! To add a policy: an entry and a function here; a key in `profile/schema.rs` if the policy has a
+//! parameter; its rule in the naive simulation of `tests/frontiers.rs`. Profiles, documents and
+//! tests take the list from [`VICTIM_POLICIES`].
 //!
 //! Contract of a policy's function:
 //! - It returns a victim as long as any sealed superblock holds an invalid page. A drive that gets
@@ -13,24 +13,24 @@
 //!   in superblocks sealed, not in time.
 //! - Equal calls return equal victims. Random choices use the given generator only.
 //! - The firmware calls it once per victim, never per I/O; a pass over all superblocks (about a
-//!   thousand) is cheap beside the copies of a victim.
+//!   thousand) is cheap compared with the copies of a victim.
 //!
 //! Sources: greedy and FIFO as in Desnoyers (SYSTOR 2012); d-choices as in Van Houdt (SIGMETRICS
-//! 2013); cost-benefit as in Rosenblum and Ousterhout (1992); windowed greedy as in Hu, Eleftheriou,
-//! Haas, Iliadis and Pletka (SYSTOR 2009).
+//! 2013); cost-benefit as in Rosenblum and Ousterhout (1992); windowed greedy as in Hu,
+//! Eleftheriou, Haas, Iliadis and Pletka (SYSTOR 2009).
 
 use drivebay_units::Rng;
 
 use crate::superblock::{State, Superblock};
 
-/// Superblocks among which a policy chooses.
+/// Superblocks from which a policy chooses.
 #[derive(Clone, Copy)]
 pub struct Sealed<'a> {
     /// Records of all superblocks; only sealed ones may be chosen.
     pub blocks: &'a [Superblock],
-    /// Valid pages of each.
+    /// Number of valid pages per superblock.
     pub valid: &'a [u32],
-    /// Superblocks sealed so far.
+    /// Number of superblocks sealed so far.
     pub seals: u64,
     /// Pages of a superblock.
     pub pages: u32,
@@ -50,22 +50,22 @@ impl Sealed<'_> {
     }
 }
 
-/// A victim policy of the drive itself.
+/// A built-in victim policy.
 #[derive(Clone, Copy, Debug)]
 pub struct VictimPolicy {
     /// Name in profiles.
     pub word: &'static str,
     /// Description, for documents.
     pub about: &'static str,
-    /// Key of `[gc]` that holds its parameter, if it has one.
+    /// Key of `[gc]` with its parameter, if it has one.
     pub parameter: Option<&'static str>,
-    /// Chooses a victim, given the parameter.
+    /// Function that chooses a victim, given the parameter.
     pub choose: fn(&Sealed<'_>, u32, &mut Rng) -> Option<usize>,
 }
 
 macro_rules! policies {
     ($(#[doc = $about:literal] $word:literal $(($key:literal))? => $choose:ident,)+) => {
-        /// All victim policies of the drive itself.
+        /// All built-in victim policies.
         pub const VICTIM_POLICIES: &[VictimPolicy] = &[$(VictimPolicy {
             word: $word,
             about: $about.trim_ascii(),
@@ -88,52 +88,55 @@ policies! {
     "windowed" ("window") => windowed,
 }
 
-fn greedy(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
-    of.candidates().min_by_key(|&i| (of.valid[i], of.blocks[i].sealed))
+fn greedy(sealed: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    sealed.candidates().min_by_key(|&i| (sealed.valid[i], sealed.blocks[i].sealed))
 }
 
-fn fifo(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
-    of.all().min_by_key(|&i| of.blocks[i].sealed)
+fn fifo(sealed: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    sealed.all().min_by_key(|&i| sealed.blocks[i].sealed)
 }
 
-/// Draws with replacement, and repeats draws that hit superblocks that are not sealed. Takes an
-/// empty superblock without a draw: its count of valid pages shows when it reaches zero.
+/// Draws with replacement, and repeats draws of superblocks that are not sealed. Takes an empty
+/// superblock without a draw: its count of valid pages shows when it reaches zero.
 ///
-/// In the closed forms a draw of full superblocks wins, and so it does here as long as some
-/// superblock gains. After many misses a scan decides, so that the choice always ends.
-fn d_choices(of: &Sealed<'_>, choices: u32, rng: &mut Rng) -> Option<usize> {
+/// In the closed forms a draw of only full superblocks returns a full one; so does this function as
+/// long as some superblock gains. After many misses a scan decides, so that the choice always ends.
+fn d_choices(sealed: &Sealed<'_>, choices: u32, rng: &mut Rng) -> Option<usize> {
     const DRAWS_MAX: u32 = 1000;
-    let empty = of.all().filter(|&i| of.valid[i] == 0);
-    if let Some(oldest) = empty.min_by_key(|&i| of.blocks[i].sealed) {
+    let empty = sealed.all().filter(|&i| sealed.valid[i] == 0);
+    if let Some(oldest) = empty.min_by_key(|&i| sealed.blocks[i].sealed) {
         return Some(oldest);
     }
     let draw = |_| {
-        let mut draws = (0..DRAWS_MAX).map(|_| rng.below(of.blocks.len() as u64) as usize);
-        draws.find(|&i| of.blocks[i].state == State::Sealed)
+        let mut draws = (0..DRAWS_MAX).map(|_| rng.below(sealed.blocks.len() as u64) as usize);
+        draws.find(|&i| sealed.blocks[i].state == State::Sealed)
     };
-    let best = (0..choices).filter_map(draw).min_by_key(|&i| of.valid[i]);
-    if best.is_some_and(|i| of.gains(i)) {
+    let best = (0..choices).filter_map(draw).min_by_key(|&i| sealed.valid[i]);
+    if best.is_some_and(|i| sealed.gains(i)) {
         return best;
     }
-    let emptiest = of.all().min_by_key(|&i| of.valid[i]).filter(|&i| of.gains(i));
+    let emptiest = sealed.all().min_by_key(|&i| sealed.valid[i]).filter(|&i| sealed.gains(i));
     emptiest.map(|i| best.unwrap_or(i))
 }
 
-/// Compares the worth as fractions over the superblock's size; of equals the first wins.
-fn cost_benefit(of: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
-    let age = |i: usize| u128::from(of.seals - of.blocks[i].sealed);
-    let worth = |i: usize| u128::from(of.pages - of.valid[i]) * age(i);
-    let cost = |i: usize| u128::from(of.pages + of.valid[i]);
-    of.candidates().max_by(|&a, &b| (worth(a) * cost(b)).cmp(&(worth(b) * cost(a))).then(b.cmp(&a)))
+/// Compares the worth as fractions over the superblock's size; among equals the first wins.
+fn cost_benefit(sealed: &Sealed<'_>, _: u32, _: &mut Rng) -> Option<usize> {
+    let age = |i: usize| u128::from(sealed.seals - sealed.blocks[i].sealed);
+    let worth = |i: usize| u128::from(sealed.pages - sealed.valid[i]) * age(i);
+    let cost = |i: usize| u128::from(sealed.pages + sealed.valid[i]);
+    sealed
+        .candidates()
+        .max_by(|&a, &b| (worth(a) * cost(b)).cmp(&(worth(b) * cost(a))).then(b.cmp(&a)))
 }
 
-/// If all in the window are full, the window widens until one gains, which is the oldest that does.
-fn windowed(of: &Sealed<'_>, window: u32, _: &mut Rng) -> Option<usize> {
-    let mut by_age: Vec<usize> = of.all().collect();
-    by_age.sort_unstable_by_key(|&i| of.blocks[i].sealed);
+/// If all superblocks in the window are full, the window widens to the oldest that gains.
+fn windowed(sealed: &Sealed<'_>, window: u32, _: &mut Rng) -> Option<usize> {
+    let mut by_age: Vec<usize> = sealed.all().collect();
+    by_age.sort_unstable_by_key(|&i| sealed.blocks[i].sealed);
     let (inside, beyond) = by_age.split_at(by_age.len().min(window as usize));
-    let emptiest = inside.iter().copied().filter(|&i| of.gains(i)).min_by_key(|&i| of.valid[i]);
-    emptiest.or_else(|| beyond.iter().copied().find(|&i| of.gains(i)))
+    let emptiest =
+        inside.iter().copied().filter(|&i| sealed.gains(i)).min_by_key(|&i| sealed.valid[i]);
+    emptiest.or_else(|| beyond.iter().copied().find(|&i| sealed.gains(i)))
 }
 
 #[cfg(test)]
@@ -148,8 +151,8 @@ mod tests {
             for gains in 0..40 {
                 let mut valid = vec![64; 40];
                 valid[gains] = 63;
-                let of = Sealed { blocks: &blocks, valid: &valid, seals: 40, pages: 64 };
-                let victim = (policy.choose)(&of, 4, &mut Rng::new(1));
+                let sealed = Sealed { blocks: &blocks, valid: &valid, seals: 40, pages: 64 };
+                let victim = (policy.choose)(&sealed, 4, &mut Rng::new(1));
                 assert!(victim.is_some(), "{}: superblock {gains} gains", policy.word);
             }
         }

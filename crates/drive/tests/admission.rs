@@ -1,5 +1,5 @@
-//! Admission of writes: reads pass writes that wait for room, and a paced write takes its interval,
-//! no more.
+//! Admission of writes: reads pass writes that wait for space, and a paced write takes its
+//! interval, no more.
 
 use crate::support::{Profile, closed_loop, one_by_one, page};
 use drivebay_drive::{Completion, Device, Op, Spec};
@@ -7,7 +7,7 @@ use drivebay_units::{Nanos, Rng};
 
 const USER: u64 = 65_536;
 
-/// Four dies, a fifth of them spare: the flash is the limit by far.
+/// A drive of four dies, a fifth of them spare, so that the flash is the limit by far.
 fn profile() -> Profile {
     Profile::sm951().cool().four_dies(USER).set("gc.threshold_mb", 10.0).set("gc.target_mb", 20.0)
 }
@@ -16,8 +16,8 @@ fn admitted(interval_us: f64) -> Profile {
     profile().with("controller.admission.interval_us", interval_us)
 }
 
-/// Random reads and writes at a depth on a drive that was written twice; those after the first
-/// `warm`.
+/// Runs random reads and writes at a depth on a drive that was written twice; returns those after
+/// the first `warm`.
 fn run(profile: &Profile, depth: usize, read_percent: u64, warm: usize) -> Vec<Completion> {
     let mut device: Device = profile.device();
     let mut rng = Rng::new(7);
@@ -51,11 +51,11 @@ fn reads_pass_writes_that_find_no_room() {
         let all = latencies(served, op);
         all[all.len() / 2]
     };
-    // Behind a queue of writes, each of which waits for its program, a read takes as long as they
+    // After a queue of writes, each of which waits for its program, a read takes as long as they
     // do.
     assert!(median(&queued, Op::Read) > 2_000_000, "{}", median(&queued, Op::Read));
-    // Passing them it waits for copies' reads and for what it suspends: some times as long as
-    // alone.
+    // A read that passes them waits for reads of copies and for the operation that it suspends:
+    // some times as long as alone.
     assert!(median(&passing, Op::Read) < 500_000, "{}", median(&passing, Op::Read));
 }
 
@@ -73,8 +73,8 @@ fn paced_writes_take_the_interval_each_and_the_queue_all_of_theirs() {
     }
 }
 
-/// Where reads feed the pacer, each lets another write pass: those of a mix come as if there were
-/// as many fewer to pace.
+/// If reads feed the pacer, each lets another write pass: the writes of a mix are paced as if they
+/// were fewer by the number of reads.
 #[test]
 fn a_read_lets_another_write_pass_beyond_the_pace() {
     for (pace, counted) in [("fixed", 0), ("with-reads", 1)] {
@@ -87,8 +87,8 @@ fn a_read_lets_another_write_pass_beyond_the_pace() {
     }
 }
 
-/// Balanced, writes of a saturated drive take alike long, and its dies program as much as where
-/// writes wait for room alone, with reads beside them or without.
+/// With a balanced pace, all writes of a saturated drive take a similar time, and its dies program
+/// as much as if writes only waited for space, with or without concurrent reads.
 #[test]
 fn balanced_writes_are_even_at_the_pace_of_the_flash() {
     for read_percent in [0, 20] {
@@ -106,8 +106,8 @@ fn balanced_writes_are_even_at_the_pace_of_the_flash() {
     }
 }
 
-/// Pages programmed in a second by a drive under random writes, and how many times the median its
-/// writes take at p99.
+/// Pages programmed per second by a drive under random writes, and p99 of its writes divided by
+/// their median.
 fn programmed_and_spread(profile: &Profile, read_percent: u64) -> (f64, f64) {
     let mut device: Device = profile.device();
     let mut rng = Rng::new(7);
@@ -150,9 +150,9 @@ fn turns_of_a_half_duplex_path_are_enough() {
     assert!(error.starts_with("controller.admission") && error.contains("hint: "), "{error}");
 }
 
-/// While the host leaves the buffer room, what collection owes is copied in rounds of a word line
-/// of all dies, for which a write waits as long as their programs take; as much is copied in the
-/// end, and with enough in the background nobody waits.
+/// While the host leaves the buffer space, collection copies its debt in rounds of a word line of
+/// all dies, for which a write waits as long as their programs take. The same amount is copied in
+/// the end, and with enough background copies no write waits.
 #[test]
 fn deferred_collection_holds_writes_for_whole_rounds() {
     const WRITES: u64 = 60_000;

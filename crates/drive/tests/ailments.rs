@@ -1,5 +1,5 @@
-//! What ails a drive: slow dies, outages, wear that it begins with, and the end of its life; each
-//! against what the profile's numbers say, computed here.
+//! Ailments of a drive: slow dies, outages, wear at the beginning, and the end of its life. Each is
+//! compared with values computed here from the profile.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Completion, Device, DeviceError, Op, Spec, Stage};
@@ -19,7 +19,7 @@ fn written(profile: &Profile) -> Device {
     device
 }
 
-/// Latencies of reads of all pages, one after another, each after a rest of the drive.
+/// Completions of reads of all pages, one after another, each after a rest of the drive.
 fn read_all(device: &mut Device, rest: Nanos) -> Vec<Completion> {
     let read = |lpn| {
         let now = device.now().after(rest);
@@ -53,7 +53,7 @@ fn reads_of_a_slow_die_take_so_much_longer_and_those_of_others_as_long_as_before
             }
         }
     }
-    // One of four dies; the last rows may be padded.
+    // A quarter of the pages, on one of four dies; the last rows may be padded.
     assert!(slow.abs_diff(PAGES / 4) < 70 && slow + same == PAGES, "{slow} of {PAGES}");
 }
 
@@ -110,7 +110,7 @@ fn a_worn_drive_begins_with_its_wear_its_history_and_blocks_that_have_failed() {
     let units = told.data_units_written as f64;
     assert!((units - 400.0 * flash / 512e3).abs() <= 1.0, "{units}");
     assert!(told.power_on > Nanos::secs(3 * 365 * 86_400) && told.power_cycles > 10);
-    // Weibull's distribution: 1 - exp(-(800/2000)^6) of all blocks, of which half a per cent here.
+    // Weibull's distribution: 1 - exp(-(800/2000)^6) of all blocks, here half a per cent of them.
     let blocks = f64::from(spec.geometry.superblocks * spec.geometry.superblock_blocks);
     let wanted = blocks * (1.0 - (-(0.4f64).powi(6)).exp());
     let failed = old.counters().reliability.failed_blocks as f64;
@@ -130,7 +130,8 @@ fn reads_of_a_worn_drive_need_retries_by_its_cycles() {
     };
     let [new, half, old] = [0.0, 50.0, 100.0].map(retried);
     assert!(new <= half && half < old, "{new}, {half}, {old}");
-    // And as much as one that has been erased so often: what counts is the superblock's cycles.
+    // The drive also matches one that has been erased as often: the superblock's cycles determine
+    // the rate.
     let mut plain = rated.clone();
     let worn_rate = 1.48e-3 + 3.90e-10 * 3000f64.powf(2.05);
     plain = plain.set("reliability.fresh_rber", worn_rate).set("reliability.wear_factor", 0.0);

@@ -1,5 +1,5 @@
-//! Commands at and beyond the edges of a drive: refused by what is wrong with them, and without
-//! effect.
+//! Commands at and beyond the edges of a drive: refused with an error that names the problem, and
+//! without effect.
 
 use crate::support::Profile;
 use drivebay_drive::{DeviceError, Io, Op};
@@ -31,7 +31,7 @@ fn commands_that_do_not_lie_on_the_drive_are_out_of_range() {
     assert_eq!((device.counters().commands, device.ftl().mapped()), (0, 0));
 }
 
-/// Reads and writes carry at most 1 GiB; a trim as much as the drive has.
+/// Reads and writes carry at most 1 GiB; a trim can cover the whole drive.
 #[test]
 fn commands_longer_than_any_protocol_allows_are_too_long() {
     let mut device = Profile::sm951().device();

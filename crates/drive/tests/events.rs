@@ -1,5 +1,4 @@
-//! What a drive tells of its inside: it adds up to what the drive counts, and telling changes
-//! nothing.
+//! Events inside a drive: they add up to the drive's counters, and recording them changes nothing.
 
 use crate::support::{Profile, at_depth, page};
 use drivebay_drive::{Activity, Device, Event, EventKind, Events, Io, Op, Trigger};
@@ -10,7 +9,7 @@ const USER_PAGES: u64 = 40 * NATIVE;
 const NATIVE: u64 = 2 * 2 * 16 * 4;
 const ERASE_US: f64 = 2000.0;
 
-/// Two channels of a die each, 48 superblocks; reads, programs and erases take the same time
+/// Two channels with one die each, 48 superblocks; reads, programs and erases take the same time
 /// everywhere.
 fn profile() -> Profile {
     Profile::sm951()
@@ -29,7 +28,7 @@ fn profile() -> Profile {
         .set("write_buffer.size_kib", 512)
 }
 
-/// Random writes of a page, with every fourth a read, at queue depth 4, until `until`.
+/// Random writes of a page, with every fourth request a read, at queue depth 4.
 fn load(device: &mut Device, count: u64) {
     let mut rng = Rng::new(7);
     let ios: Vec<Io> = (0..count)
@@ -101,7 +100,7 @@ fn dies_and_channels_are_busy_for_as_long_as_their_work_takes() {
         |got: f64, expected: f64| assert!((got / expected - 1.0).abs() < 1e-6, "{got} {expected}");
     close(sum(0..dies), (after.page_reads - before.page_reads) as f64 * read_us);
     close(sum(2 * dies..3 * dies), (after.erases - before.erases) as f64 * ERASE_US * dies as f64);
-    // What waits in the buffer at the end is placed and not yet programmed.
+    // Pages that wait in the buffer at the end are placed but not yet programmed.
     let programs = sum(dies..2 * dies) / 1000.0;
     let placed = (after.placed_pages - before.placed_pages) as f64 / 8.0;
     assert!((programs / placed - 1.0).abs() < 0.01, "{programs} of {placed}");
@@ -134,8 +133,7 @@ fn events_beyond_the_limit_are_counted() {
     assert!(few.events.iter().all(|event| all.events.contains(event)));
 }
 
-/// Folding at rest, of what was written into the cache; it takes time of the drive, not of the
-/// host.
+/// Idle folding of data in the cache; it takes time of the drive, not of the host.
 #[test]
 fn folds_are_told_with_their_trigger() {
     let cache = [0.0, 10.0, 2.0];

@@ -1,4 +1,4 @@
-//! The model against what can be computed by hand.
+//! The model compared with values that can be computed by hand.
 //!
 //! Write amplification: closed forms for uniform random page writes, single frontier, whole victims
 //! (FIFO: Menon 1995, Xiang and Kurkoski 2012; greedy: Desnoyers 2012; d-choices: Van Houdt 2013,
@@ -118,7 +118,7 @@ fn a_read_at_depth_one_takes_the_sum_of_its_parts() {
     // PCIe 3.0 x4: 8 GT/s, 128b/130b, 24 bytes on every 128.
     let link_gb_per_s: f64 = 8.0 * 4.0 / 8.0 * 128.0 / 130.0 * 128.0 / 152.0;
     let link = (4096.0 / link_gb_per_s).round();
-    // Software 0.1 us; four register reads and writes and the lock 5.5 us; the command is there
+    // Software 0.1 us; four register reads and writes and the lock 5.5 us; the command arrives
     // after 2.5 round trips of 0.4 us, its completion after half of one; then the interrupt.
     let host = 100.0 + 4.0 * (625.0 + 150.0) + 2400.0 + 200.0;
     let crossings = 2.5 * 400.0 + 200.0;
@@ -244,8 +244,8 @@ fn fresh_data_is_read_from_the_buffer() {
     assert_eq!(device.counters().page_reads, 0);
 }
 
-/// A write of less than a page is acknowledged as any other; what it keeps of the page is read
-/// behind it.
+/// A write of less than a page is acknowledged as any other; the rest of the page is read after the
+/// acknowledgement.
 #[test]
 fn a_partial_page_is_read_modified_and_written_behind_the_command() {
     let mut device = Profile::sm951().device();
@@ -263,8 +263,8 @@ fn a_partial_page_is_read_modified_and_written_behind_the_command() {
     }
 }
 
-/// A forced write of less than a page is safe when the rest of the page has come and all is
-/// programmed.
+/// A forced write of less than a page is safe when the rest of the page has arrived and all of it
+/// is programmed.
 #[test]
 fn a_partial_page_is_programmed_when_it_is_whole() {
     let done = |op, sectors| {

@@ -1,18 +1,18 @@
-//! Write amplification of each victim policy with each kind of frontiers, beside a naive simulation
-//! of its own: lists of pages, a count of what is valid in each block, and nothing of the drive's
+//! Write amplification of each victim policy with each kind of frontiers, compared with a separate
+//! naive simulation: lists of pages, a count of valid pages per block, and none of the drive's
 //! code.
 //!
-//! What both must agree on, and theory does not say:
-//! - Ties: of blocks with as few valid pages, greedy takes the one that was filled first; of blocks
-//!   of the same worth, cost-benefit the one with the lowest number.
-//! - A block is no victim before its stream has opened the next one. In a burst of victims the
-//!   block that the host has just filled is spared, therefore. That decides for greedy where a few
-//!   pages get most writes (Zipf's law, exponent 1.2): such a block is among the emptiest when it
-//!   is full, and empties further soon. With it as a victim from its last page on write
-//!   amplification is 3.27 for 3.56 with a shared frontier, 3.22 for 2.80 with separate ones; with
-//!   a single one it is the same. A controller closes a block once its last programs have ended, so
-//!   the drive spares it.
-//! - The age that cost-benefit goes by is counted in blocks closed.
+//! Rules that both must agree on, and that theory does not specify:
+//! - Ties: of blocks with equally few valid pages, greedy takes the one that was filled first; of
+//!   blocks of the same worth, cost-benefit takes the one with the lowest number.
+//! - A block is no victim before its stream has opened the next one. Therefore, in a burst of
+//!   victims, the block that the host has just filled is spared. This matters for greedy where a
+//!   few pages get most writes (Zipf's law, exponent 1.2): such a block is among the emptiest when
+//!   it is full, and soon empties further. If it can be a victim from its last page on, write
+//!   amplification is 3.27 instead of 3.56 with a shared frontier and 3.22 instead of 2.80 with
+//!   separate ones; with a single one it is the same. A controller closes a block once its last
+//!   programs have ended, so the drive spares it.
+//! - The age that cost-benefit uses is counted in blocks closed.
 //! - d-choices takes an empty block without a draw.
 //! - windowed widens its window, the blocks filled first, until one in it has an invalid page.
 
@@ -28,8 +28,8 @@ const WARM_UP: usize = 5 * USER;
 const CHOICES: u64 = 10;
 /// Superblocks in the window of the windowed policy.
 const WINDOW: usize = 32;
-/// Writes in which it is measured. Draws of blocks are the drive's own: more of them, so that
-/// chance is small.
+/// Number of measured writes. Policies that draw blocks use the drive's own random numbers: more
+/// writes reduce the effect of chance.
 fn measured(policy: &str) -> usize {
     if policy == "d-choices" { 12 * USER } else { 2 * USER }
 }
@@ -46,7 +46,7 @@ enum Frontiers {
 }
 
 impl Frontiers {
-    /// Victims in a row, at least.
+    /// Minimum number of victims in a row.
     fn quantum(self) -> usize {
         match self {
             Frontiers::Single | Frontiers::Separate => 1,
@@ -56,21 +56,21 @@ impl Frontiers {
     }
 }
 
-/// A simulation that is as plain as can be: a write looks for room, a victim is looked for among
-/// all.
+/// A simulation that is as plain as possible: every write searches for space, and every choice of a
+/// victim looks at all blocks.
 struct Naive {
     policy: &'static str,
     frontiers: Frontiers,
-    /// The block that was just filled can be a victim.
+    /// True if the block that was just filled can be a victim.
     sees_filled: bool,
     blocks: Vec<Vec<usize>>,
     valid: [usize; BLOCKS],
     closed: [usize; BLOCKS],
     closes: usize,
     free: Vec<usize>,
-    /// The host's block, and that of copies where they have one of their own.
+    /// The host's block, and that of copies if they have their own.
     open: [usize; 2],
-    /// By page: its block, and its place in it.
+    /// Block and place in it, by page.
     place: Vec<(usize, usize)>,
     copied: usize,
     rng: Rng,

@@ -1,8 +1,8 @@
-//! Any profile, however wrong: refused by an error that names a field and has a hint, or a drive
-//! that serves whatever it is asked. Never a panic, an overflow, a hang.
+//! Any profile, however wrong, is refused by an error that names a field and has a hint, or gives a
+//! drive that serves all requests. There is never a panic, an overflow or a hang.
 //!
 //! Each case takes a small drive with all optional sections and replaces, removes or adds some of
-//! its leaves. Half of the new values are just inside or outside of what is usual, half are
+//! its leaves. Half of the new values are just inside or outside of usual values, half are
 //! nonsense.
 
 use crate::support::{Profile, repeated};
@@ -11,12 +11,12 @@ use drivebay_units::{Nanos, Rng};
 use proptest::prelude::*;
 use toml::Value;
 
-/// Drives with bigger maps are checked, but not run.
+/// Maximum map size of drives that are run; larger ones are only checked.
 const PAGES_MAX: u64 = 8 << 20;
-/// Likewise big buffers.
+/// Maximum buffer size of drives that are run; larger ones are only checked.
 const BUFFER_PAGES_MAX: u32 = 1 << 16;
 
-/// A small drive with all sections, and without ranges of its own, which would refuse too much.
+/// A small drive with all sections, and without its own ranges, which would refuse too much.
 fn base() -> Value {
     let mut base = Value::Table(small().0);
     let types: toml::Table =
@@ -65,7 +65,7 @@ fn small() -> Profile {
 /// The path of a value: keys and indices.
 type Path = Vec<String>;
 
-/// Paths of everything in a profile, sections and leaves and what is in them.
+/// Collects the paths of all sections and leaves of a profile, and of their contents.
 fn paths(value: &Value, at: &Path, all: &mut Vec<Path>) {
     let mut go = |key: String, inner: &Value| {
         let path: Path = at.iter().cloned().chain([key]).collect();
@@ -79,7 +79,7 @@ fn paths(value: &Value, at: &Path, all: &mut Vec<Path>) {
     }
 }
 
-/// Changes what is at a path; nothing if an earlier change has removed it.
+/// Changes the value at a path; does nothing if an earlier change has removed it.
 fn change(root: &mut Value, path: &[String], how: Change) {
     let (last, before) = path.split_last().expect("a path has a key");
     let mut at = root;
@@ -182,7 +182,7 @@ fn value() -> impl Strategy<Value = Value> {
 enum Change {
     Remove,
     Set(Value),
-    /// A number times this: mostly still a drive.
+    /// Multiplies a number by this factor; the result is mostly still a valid drive.
     Scale(f64),
 }
 
@@ -195,7 +195,7 @@ fn a_change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Requests of all kinds; half of them where drives have their edges.
+/// Submits requests of all kinds, half of them at the edges of drives.
 fn serve(mut device: Device, seed: u64) -> Result<(), TestCaseError> {
     let capacity = device.spec().capacity_bytes() / 512;
     let mut rng = Rng::new(seed);
@@ -261,7 +261,7 @@ proptest! {
         let mut all = Vec::new();
         paths(&root, &Path::new(), &mut all);
         if inside {
-            // Only numbers: these come farther than a profile of the wrong form.
+            // Changes only numbers: such profiles pass more checks than those of a wrong form.
             all.retain(|path| path.last().is_some_and(|key| key == "value"));
         }
         for (index, how) in picks {

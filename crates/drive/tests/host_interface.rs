@@ -1,4 +1,4 @@
-//! Host, interface and link against what can be computed by hand.
+//! Host, interface and link compared with values that can be computed by hand.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
@@ -7,7 +7,7 @@ use drivebay_units::Nanos;
 const BLOCK: u64 = 131_072;
 const BLOCKS: u64 = 2048;
 
-/// A drive of which only the link takes time.
+/// A drive in which only the link takes time.
 fn only_link() -> Profile {
     Profile::sm951()
         .timeless()
@@ -69,7 +69,7 @@ fn down(generation: usize, lanes: i64) -> f64 {
     wire(generation, lanes) * 64.0 / 84.0
 }
 
-/// Megabytes per second worked out by hand: 5 GT/s with 8b/10b is 500 a lane, 8 GT/s with 128b/130b
+/// Megabytes per second computed by hand: 5 GT/s with 8b/10b is 500 a lane, 8 GT/s with 128b/130b
 /// 984.6, 16 GT/s 1,969.2; of this 128 of 152 bytes to the host, 64 of 84 from it.
 #[test]
 fn each_direction_has_the_rate_of_its_packets() {
@@ -114,7 +114,7 @@ fn few_tags_and_a_long_round_trip_hold_writes_back_and_no_reads() {
         assert_within(rate(&narrow, |_| Op::Write), tags as f64 * 512.0 / held, 0.5);
         assert_within(rate(&narrow, |_| Op::Read), up(3, 4), 0.5);
     }
-    // Enough tags: the wire.
+    // With enough tags, the wire is the limit.
     let enough = only_link().with("link.read_tags", 64).set("host.slot.round_trip_us", 4.0);
     assert_within(rate(&enough, |_| Op::Write), down(3, 4), 0.5);
 }
@@ -125,7 +125,7 @@ fn every_pcie_link_and_slot_carries_its_rate() {
         for lanes in [1, 2, 4, 8, 16] {
             let own = only_link().set("link.generation", generation).set("link.lanes", lanes);
             assert_within(rate(&own, |_| Op::Read), up(generation as usize, lanes), 0.3);
-            // The same rate for a faster drive in such a slot.
+            // A faster drive in such a slot has the same rate.
             let plugged = only_link()
                 .set("link.generation", 5)
                 .set("link.lanes", 16)
@@ -136,7 +136,7 @@ fn every_pcie_link_and_slot_carries_its_rate() {
             assert_eq!(own.down_fs_per_byte, plugged.down_fs_per_byte);
         }
     }
-    // Generation and lanes are agreed on one by one.
+    // Generation and lanes are negotiated separately.
     let crossed = only_link()
         .set("link.generation", 4)
         .set("link.lanes", 1)
@@ -145,7 +145,7 @@ fn every_pcie_link_and_slot_carries_its_rate() {
     assert_within(rate(&crossed, |_| Op::Read), up(2, 1), 0.3);
 }
 
-/// PCIe moves both ways at once: half reads, half writes take as long as the writes alone.
+/// PCIe moves data both ways at once: half reads and half writes take as long as the writes alone.
 #[test]
 fn pcie_moves_both_ways_at_once() {
     let profile = only_link().set("link.generation", 1).set("link.lanes", 1);
@@ -153,8 +153,8 @@ fn pcie_moves_both_ways_at_once() {
     assert_within(mixed, 2.0 * down(1, 1), 3.0);
 }
 
-/// A block's time on a SATA link in byte times: its frames, each with `overhead`, and its data. A
-/// read comes in parts, one for each flash page of 16 KiB, with a DMA Setup of its own.
+/// Time of a block on a SATA link in byte times: its frames, each with `overhead`, and its data. A
+/// read comes in parts, one for each flash page of 16 KiB, each with its own DMA Setup.
 fn sata_block(overhead: f64, read: bool) -> f64 {
     let frame = |bytes: f64| bytes + overhead;
     let around = 2.0 * frame(20.0) + frame(8.0);
@@ -190,9 +190,9 @@ fn a_sata_read_at_depth_one_takes_the_sum_of_its_parts() {
         .set("link.packet_overhead_bytes", 52);
     let mut device = profile.device();
     let read = device.submit(Nanos::ZERO, page(Op::Read, 7)).expect("on the drive");
-    // 72, 80, 56 and 60 bytes at 600 MB/s, and the data; the page is not mapped: no flash. The
-    // host's controller has the command after 2.5 round trips of 0.4 us, the completion is in
-    // memory half a one later.
+    // Frames of 72, 80, 56 and 60 bytes at 600 MB/s, and the data; the page is not mapped, so there
+    // is no flash read. The host's controller has the command after 2.5 round trips of 0.4 us, and
+    // the completion is in memory half a round trip later.
     let link = 1000 + 2 * 120 + 133 + 93 + 6827 + 100 + 200;
     let s = &read.stages;
     assert_eq!(s.of(Stage::Link), Nanos(link));
@@ -225,8 +225,8 @@ fn read_ns(profile: &Profile) -> f64 {
     end.0 as f64 / count as f64
 }
 
-/// What a command does under the lock of AHCI's queue is the sum of its register accesses and the
-/// work there.
+/// The work of a command under the lock of AHCI's queue is the sum of its register accesses and the
+/// lock's own time.
 #[test]
 fn registers_and_lock_bound_the_rate_over_ahci() {
     let four_reads = 4.0 * 625.0 + 4.0 * 150.0;
@@ -237,8 +237,7 @@ fn registers_and_lock_bound_the_rate_over_ahci() {
     assert_within(read_ns(&busy), four_reads + 4400.0, 0.1);
 }
 
-/// Two doorbells are far from bounding NVMe: the controller's host core does, until the processor
-/// is slower.
+/// Two doorbells do not bound NVMe: the controller's host core does, until the processor is slower.
 #[test]
 fn doorbells_do_not_bound_the_rate_over_nvme() {
     assert_within(read_ns(&Profile::sm951_nvme()), 3090.0, 0.1);
@@ -246,7 +245,7 @@ fn doorbells_do_not_bound_the_rate_over_nvme() {
     assert_within(read_ns(&busy), 5000.0 + 2.0 * 150.0, 0.1);
 }
 
-/// The latency that differs between the protocols of one drive: software, registers and lock,
+/// The difference in latency between the protocols of one drive: software, registers and lock,
 /// fetches.
 #[test]
 fn ahci_costs_more_than_nvme_by_its_parts() {
@@ -305,7 +304,7 @@ fn impossible_hosts_and_links_are_refused_by_name() {
     );
     assert_refused(
         &sm951().with("host_interface.commands_max", 64),
-        &["host_interface.commands_max: ahci", "left out where the protocol is not nvme"],
+        &["host_interface.commands_max: ahci", "left out unless the protocol is nvme"],
     );
     assert_refused(
         &Profile::sm951_nvme().with("host_interface.commands_max", 7),
@@ -318,7 +317,7 @@ fn impossible_hosts_and_links_are_refused_by_name() {
     assert_refused(&sata(3, 16).set("link.payload_bytes", 256), &["link.payload_bytes: 256"]);
 }
 
-/// Device::post and Device::take, one after the other, are Device::submit.
+/// Device::post, Device::fetch and Device::serve in sequence are equal to Device::submit.
 #[test]
 fn post_and_take_are_submit() {
     let ios =

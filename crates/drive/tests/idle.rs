@@ -1,4 +1,4 @@
-//! Garbage collection in idle time: free space comes back while nothing is asked, and the next
+//! Garbage collection in idle time: it reclaims space while there are no commands, and the next
 //! burst is fast.
 
 use crate::support::{Profile, at_depth, page};
@@ -7,7 +7,7 @@ use drivebay_units::{Nanos, Rng};
 
 const USER: u64 = 14_000;
 
-/// Four dies, garbage collection behind writes, 16 MB of spare flash.
+/// Four dies, garbage collection after writes, 16 MB of spare flash.
 fn profile() -> Profile {
     Profile::sm951()
         .cool()
@@ -45,7 +45,7 @@ fn a_rest_brings_free_space_back() {
     let mut idle = worn(&with_idle(10.0, 12.0));
     let before = idle.ftl().free_pages();
     assert!(before < pages(12.0), "worn: {before}");
-    // Not long enough to begin.
+    // Too short for collection to begin.
     idle.idle_until(idle.now().after(Nanos::millis(9)));
     assert_eq!(idle.ftl().free_pages(), before);
     idle.idle_until(idle.now().after(Nanos::secs(5)));
@@ -61,7 +61,7 @@ fn a_rest_brings_free_space_back() {
     assert_eq!(without.ftl().free_pages(), free);
 }
 
-/// How a rest is divided makes no difference, nor does the command that ends it.
+/// Dividing a rest into parts makes no difference, nor does the command that ends it.
 #[test]
 fn a_rest_in_parts_is_a_rest() {
     let profile = with_idle(10.0, 12.0);
@@ -107,7 +107,7 @@ fn the_burst_after_a_rest_is_as_long_as_the_space_that_came_back() {
 fn a_command_waits_for_one_copy_at_most() {
     let profile = with_idle(1.0, 14.0);
     let costs = profile.spec().throttle[0].costs;
-    // Four pages of a flash page, each a run of its own.
+    // Four pages of a flash page, each a separate run.
     let longest = costs.copy_extent.times(4).after(costs.copy_page.times(4));
     for ms in [2, 5, 17, 40] {
         let mut device = worn(&profile);
@@ -124,7 +124,7 @@ fn more_than_the_spare_flash_is_refused() {
     assert!(error.starts_with("gc.idle.free_mb") && error.contains("hint: "), "{error}");
 }
 
-/// Worn by a circular log, which in pauses empties the emptiest.
+/// Greedy collection in idle time on a drive that is worn by a circular log.
 fn two_policies() -> Profile {
     with_idle(10.0, 12.0).set("gc.victim_policy", "fifo").with("gc.idle.policy", "greedy")
 }

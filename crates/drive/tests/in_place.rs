@@ -1,5 +1,5 @@
-//! Media that is written in place: its times against their sums and limits, and what it has none
-//! of.
+//! Media that is written in place: its times compared with their sums and limits, and the features
+//! that it lacks.
 
 use crate::support::{Profile, at_depth, closed_loop, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
@@ -9,7 +9,7 @@ const PAGES: u64 = 100_000;
 const DIES: u64 = 28;
 
 /// Seven channels of four dies, 7 us to read 4 KiB and 9 us to write them, and a controller that is
-/// in nobody's way.
+/// never the limit.
 fn profile() -> Profile {
     Profile::sm951_nvme()
         .cool()
@@ -52,15 +52,15 @@ fn one_access_takes_the_arrays_time_and_the_channels() {
     }
 }
 
-/// The rate of the drive in I/Os per second.
+/// Rate of the drive in I/Os per second.
 fn rate(device: &mut Device, depth: usize, ios: impl Iterator<Item = Io>) -> f64 {
     let (begin, count) = (device.now(), 50_000);
     let end = at_depth(device, depth, ios.take(count));
     count as f64 / end.since(begin).as_secs_f64()
 }
 
-/// With so much outstanding that every die has work: 28 dies do 28 accesses at a time, whatever was
-/// written before.
+/// With enough outstanding requests that every die has work, 28 dies do 28 accesses at a time,
+/// whatever was written before.
 #[test]
 fn dies_are_the_limit_and_nothing_is_collected() {
     for (op, array) in [(Op::Read, 7e-6), (Op::Write, 9e-6)] {
@@ -79,7 +79,7 @@ fn dies_are_the_limit_and_nothing_is_collected() {
     }
 }
 
-/// Spread over all channels, 4 KiB take a seventh of the transfer, and four accesses go on at a
+/// Spread over all channels, 4 KiB take a seventh of the transfer time, and four accesses run at a
 /// time.
 #[test]
 fn pieces_can_be_spread_over_channels() {
@@ -91,7 +91,7 @@ fn pieces_can_be_spread_over_channels() {
     assert!((most / (4.0 / 7e-6) - 1.0).abs() < 0.05, "{most}");
 }
 
-/// A part of 4 KiB is read before it is written: a time of reading and a transfer more.
+/// A part of 4 KiB is read before it is written: one read time and one transfer more.
 #[test]
 fn a_part_is_read_before_it_is_written() {
     let mut device = profile().device();

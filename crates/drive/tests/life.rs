@@ -26,7 +26,7 @@ fn overwrite(device: &mut Device, count: u64, seed: u64) {
 #[test]
 fn what_a_window_did_happens_again_in_all_counters() {
     let mut device = small(1_000_000);
-    // Until no superblock is used for the first time any more.
+    // Warm-up until every superblock has been used.
     overwrite(&mut device, 2 * PAGES, 6);
     let mark = device.mark();
     let before = device.counters();
@@ -41,7 +41,7 @@ fn what_a_window_did_happens_again_in_all_counters() {
     assert_eq!(later.host_writes, health.host_writes + 198 * PAGES);
     assert_eq!(later.power_on, health.power_on.after(Nanos::secs(1_000_000)));
     assert_eq!(device.now(), now, "the clock stands still");
-    // Each erase frees one superblock, so wear follows from what was programmed.
+    // Each erase frees one superblock, so wear follows from the programmed pages.
     let pages_of_superblock = 128.0;
     let good =
         f64::from(device.spec().geometry.superblocks - device.spec().geometry.bad_superblocks);
@@ -77,7 +77,7 @@ fn data_that_is_left_alone_ages_and_data_that_is_rewritten_does_not() {
     let mut retried = [0; 2];
     for (rewritten, retried) in retried.iter_mut().enumerate() {
         let mut device = small(1_000_000);
-        // Flash that was never erased keeps its data.
+        // Data on flash that was never erased stays.
         let mark = device.mark();
         overwrite(&mut device, 3 * PAGES, 7);
         device.live(&mark, 50.0, Nanos::secs(1));
@@ -109,9 +109,9 @@ fn a_drive_lives_on_from_a_saved_state_as_it_would_have() {
     assert_eq!(device.health(), other.health());
 }
 
-/// Programs until the drive refuses writes, of random writes; `times`: multiples of each window, of
-/// twice the drive's programs, that are not simulated. Blocks are small ones: how many there are
-/// counts.
+/// Number of programs of random writes until the drive refuses writes. `times` is the multiple of
+/// each window, of twice the drive's programs, that is not simulated. Blocks are small, because
+/// their number matters.
 fn life(seed: u64, times: f64) -> f64 {
     const PAGES: u64 = 5_000;
     let profile = Profile::sm951()
@@ -139,8 +139,8 @@ fn life(seed: u64, times: f64) -> f64 {
     }
 }
 
-/// The error of the method where everything can be simulated, too: lives of the same drive, with
-/// and without leaps.
+/// Error of the method, where everything can also be simulated: lives of the same drive, with and
+/// without leaps.
 #[test]
 fn a_life_with_leaps_is_as_long_as_one_that_was_simulated() {
     let mean = |times| (1..=8).map(|seed| life(seed, times)).sum::<f64>() / 8.0;

@@ -1,5 +1,5 @@
-//! Host writes split by lifespan: less write amplification where pages differ in temperature, none
-//! the more where they do not; beside a naive simulation that knows each page's time of writing
+//! Host writes split by lifespan: less write amplification if pages differ in temperature, and no
+//! more if they do not; compared with a naive simulation that knows each page's time of writing
 //! exactly.
 
 use crate::support::{Profile, one_by_one, page};
@@ -9,7 +9,7 @@ use drivebay_units::Rng;
 const BLOCKS: u32 = 1024;
 const PAGES: u32 = 64;
 const ALPHA: f64 = 1.2;
-/// Random writes before and while it is measured, in user capacities.
+/// Random writes before and during the measurement, in user capacities.
 const WARM_UP: u64 = 5;
 const MEASURED: u64 = 2;
 
@@ -17,7 +17,7 @@ fn user() -> u64 {
     (f64::from(BLOCKS * PAGES) / ALPHA).round() as u64
 }
 
-/// Addresses: `hot_percent` of the pages get `share_percent` of the writes.
+/// A distribution of addresses: `hot_percent` of the pages get `share_percent` of the writes.
 struct Addresses {
     rng: Rng,
     hot_percent: u64,
@@ -71,13 +71,12 @@ struct Block {
     order: u64,
 }
 
-/// SepBIT's classes 1 and 2, and one for what is copied; cost-benefit victims; a block held in
-/// reserve.
+/// SepBIT's classes 1 and 2, and one for copies; cost-benefit victims; a block held in reserve.
 struct Naive {
     blocks: Vec<Block>,
     free: Vec<usize>,
     open: [usize; 3],
-    /// By page: its block and the time of its last write by the host.
+    /// Block and time of the last host write, by page.
     place: Vec<Option<(usize, u64)>>,
     clock: u64,
     short: f64,
@@ -143,7 +142,7 @@ impl Naive {
         };
         let victim = sealed.min_by(|a, b| cost(a).total_cmp(&cost(b))).expect("something is full");
         let block = std::mem::take(&mut self.blocks[victim]);
-        // Pages of the victim that were not written elsewhere since.
+        // Pages of the victim that have not been rewritten elsewhere.
         let mut seen = std::collections::BTreeSet::new();
         self.blocks[victim].live = block.live;
         for &lpn in block.pages.iter().rev() {
@@ -172,9 +171,9 @@ impl Naive {
     }
 }
 
-/// How much the split gains depends on how far apart the temperatures are: the threshold lies near
-/// the lifespan of a superblock, and garbage collection's own stream keeps much of the cold data
-/// apart already.
+/// The gain of the split depends on the difference of the temperatures: the threshold is near the
+/// lifespan of a superblock, and garbage collection's own stream already separates much of the cold
+/// data.
 #[test]
 fn two_temperatures_apart_cost_fewer_copies() {
     for (policy, hot, share, most) in
@@ -189,7 +188,7 @@ fn two_temperatures_apart_cost_fewer_copies() {
     }
 }
 
-/// Pages that do not differ cannot be told apart: the split neither helps nor hurts.
+/// Pages with equal lifespans cannot be separated: the split neither helps nor hurts.
 #[test]
 fn one_temperature_costs_as_many_copies_as_before() {
     let [one, split] = ["one", "by-lifespan"]

@@ -1,4 +1,5 @@
-//! The map's cache against what can be computed by hand: hit rates, latencies, write amplification.
+//! The map's cache compared with values that can be computed by hand: hit rates, latencies, write
+//! amplification.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, MapTraffic, Op, Stage};
@@ -8,7 +9,7 @@ use drivebay_units::{Nanos, Rng};
 const PAGES: u64 = 1 << 20;
 const MAP_PAGES: f64 = 1024.0;
 
-/// A drive whose first 4 GiB are written, in its own order, and that is at rest.
+/// A drive whose first 4 GiB are written in order, and that is at rest.
 fn written(profile: Profile) -> Device {
     let mut device = profile.cool().device();
     let block = |i: u64| Io::new(Op::Write, i * 256, 256);
@@ -41,7 +42,7 @@ fn uniform(device: &mut Device, op: Op, count: u64) -> MapTraffic {
     since(device.counters().map, before)
 }
 
-/// `got` of `count` trials of probability `p`: within four standard deviations.
+/// Checks that `got` of `count` trials of probability `p` is within four standard deviations.
 #[track_caller]
 fn assert_binomial(got: u64, count: u64, p: f64) {
     let deviation = (p * (1.0 - p) / count as f64).sqrt();
@@ -73,8 +74,8 @@ fn sequential_reads_miss_once_per_translation_page() {
     assert_eq!((got.look_ups, got.loads, got.sram_hits), (102_400, 100, 100 * 1023));
 }
 
-/// Queue depth 1: a miss costs a sensing and 4 KiB on the channel more than a hit, a look-up in the
-/// host's memory what the profile says, and all of it is the map's stage.
+/// At queue depth 1, a miss costs a sensing and 4 KiB on the channel more than a hit, and a look-up
+/// in the host's memory costs the time in the profile. All of it belongs to the map's stage.
 #[test]
 fn a_miss_costs_a_flash_read_and_a_look_up_in_the_host_its_time() {
     let mut device = written(Profile::sm951().map_cache(8, 1, 3.0));
@@ -84,14 +85,15 @@ fn a_miss_costs_a_flash_read_and_a_look_up_in_the_host_its_time() {
         let io = device.submit(now, page(Op::Read, lpn)).expect("on the drive");
         (io.done.since(now), io.stages.of(Stage::Map))
     };
-    // Far enough apart to be in other translation pages, and to push out what was written.
+    // Pages far enough apart to be in different translation pages, and to evict changed ones.
     let far = |i: u64| i * 1024 + 5;
     for i in 0..1024 {
         read(far(i));
     }
     let (hit, none) = read(far(1023));
     assert_eq!(none, Nanos::ZERO);
-    // 2 pages in the controller, 256 in the host's memory; the 10th before the last is there.
+    // There are 2 pages in the controller and 256 in the host's memory; the 10th before the last is
+    // in the host's memory.
     let (host, in_host) = read(far(1013));
     assert_eq!((host.since(hit), in_host), (Nanos(3000), Nanos(3000)));
     let flash = 61_700 + (4096.0f64 * 1e3 / 360.0).round() as u64;
@@ -99,8 +101,8 @@ fn a_miss_costs_a_flash_read_and_a_look_up_in_the_host_its_time() {
     assert_eq!((miss.since(hit), in_flash), (Nanos(flash), Nanos(flash)));
 }
 
-/// Each uniform write that misses pushes out a translation page that a write before it has changed:
-/// map writes per host write are the share of misses.
+/// Each uniform write that misses evicts a translation page that an earlier write has changed: map
+/// writes per host write equal the share of misses.
 #[test]
 fn uniform_writes_write_the_map_by_the_share_of_misses() {
     for sram_kib in [1024, 3072] {
@@ -117,7 +119,8 @@ fn uniform_writes_write_the_map_by_the_share_of_misses() {
     }
 }
 
-/// What was never written, or erased, is not looked for; a cache as large as the map costs nothing.
+/// Pages that were never written, or were erased, need no look-up; a cache as large as the map
+/// costs nothing.
 #[test]
 fn a_map_that_is_nowhere_or_wholly_cached_costs_nothing() {
     let mut device = Profile::sm951().map_cache(4, 0, 0.0).device();

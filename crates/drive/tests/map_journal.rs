@@ -1,19 +1,19 @@
-//! The map's journal: what fills it, what it costs, and checkpoints.
+//! The map's journal: how writes fill it, its costs, and checkpoints.
 
 use crate::support::{Profile, page};
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::Nanos;
 
 const USER: u64 = 100_000;
-/// Per program, of journal or map.
+/// Time per program of journal or map, in us.
 const PROGRAM_US: u64 = 100;
 /// Entries of 8 bytes that fill a page of 4 KiB.
 const ENTRIES: u64 = 512;
 /// Programs for a map of 4 bytes per page.
 const MAP_PROGRAMS: u64 = (USER * 4).div_ceil(4096);
 
-/// One die with 4 KiB programs, no garbage collection within the test, checkpoints after so much
-/// journal.
+/// One die with 4 KiB programs, no garbage collection within the test, and a checkpoint after
+/// `checkpoint_mb` of journal.
 fn device(checkpoint_mb: Option<f64>) -> Device {
     let profile = Profile::sm951()
         .one_die(2048, 64, USER as u32)
@@ -27,7 +27,7 @@ fn device(checkpoint_mb: Option<f64>) -> Device {
     }
 }
 
-/// Latencies of writes, each submitted when the one before is done.
+/// Latencies of writes, each submitted when the previous one is done.
 fn latencies(device: &mut Device, ios: impl Iterator<Item = Io>) -> Vec<Nanos> {
     let mut now = device.now();
     ios.map(|io| {
@@ -38,7 +38,7 @@ fn latencies(device: &mut Device, ios: impl Iterator<Item = Io>) -> Vec<Nanos> {
     .collect()
 }
 
-/// Single pages, none behind the one before.
+/// Single pages, none directly after the previous one.
 fn scattered(count: u64) -> impl Iterator<Item = Io> {
     (0..count).map(|i| page(Op::Write, i * 7 % USER))
 }
@@ -62,8 +62,8 @@ fn without_checkpoints_nobody_waits_for_more_than_a_program() {
     assert!(longest < Some(Nanos::micros(3 * PROGRAM_US)), "{longest:?}");
 }
 
-/// An entry tells of an extent: a command of 32 pages that lie together costs as much journal as
-/// one of a page.
+/// An entry describes an extent: a command of 32 consecutive pages costs as much journal as a
+/// command of one page.
 #[test]
 fn sequential_writes_fill_the_journal_more_slowly() {
     let mut device = device(Some(0.04));

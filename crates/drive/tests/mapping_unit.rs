@@ -1,4 +1,4 @@
-//! Mapping units above 4 KiB: whole units cost what 4 KiB pages in the same places do; parts are
+//! Mapping units above 4 KiB: whole units cost as much as 4 KiB pages in the same places; parts are
 //! read-modify-write.
 
 use crate::support::{Profile, at_depth, closed_loop, one_by_one};
@@ -29,12 +29,12 @@ fn profile(unit_kib: i64) -> Profile {
         .set("controller.read_page_us", 0.0)
         .set("controller.write_page_us", 0.0)
         .set("gc.copy_page_us", 0.0)
-        // Limits by pages of a command would count other pages: flash is so fast that they do not
-        // matter.
+        // Limits by pages of a command would count other pages. The flash is so fast that they do
+        // not matter.
         .set("gc.duty_limit_us", 10_000.0)
         .set("nand.program_us", vec![100.0, 300.0])
         .set("nand.erase_us", 300.0)
-        // So would a gain that changes page by page.
+        // A gain that changes page by page would also differ.
         .set("gc.gain_min", 1.0)
         .set("gc.gain_max", 1.0)
         .with("controller.mapping_unit_kib", unit_kib)
@@ -83,7 +83,7 @@ fn whole_units_are_served_as_their_4_kib_pages_would_be() {
 fn a_write_of_a_part_reads_the_unit_and_programs_all_of_it() {
     let mut device = filled(&profile(16));
     let rest = device.now().after(Nanos::millis(100));
-    device.idle_until(rest); // what is read does not come from the buffer
+    device.idle_until(rest); // reads do not come from the buffer
     let before = device.counters();
     let mut rng = Rng::new(1);
     let writes = 200;
@@ -97,7 +97,7 @@ fn a_write_of_a_part_reads_the_unit_and_programs_all_of_it() {
     let own = after.placed_pages - before.placed_pages - (after.copied_pages - before.copied_pages);
     assert_eq!(own, 4 * writes);
     assert!(after.page_reads - before.page_reads >= writes);
-    // One of 16 KiB that lies across two units, and all of the drive's last, smaller unit.
+    // A read of 16 KiB that crosses two units, and the drive's last, smaller unit.
     let (reads, placed) = (after.page_reads, after.placed_pages);
     let across = Io::new(Op::Write, 5555 * UNIT_SECTORS + 8, 32);
     let last = Io::new(Op::Write, SECTORS - 16, 16);
@@ -134,8 +134,8 @@ fn trim_unmaps_whole_units_and_the_drives_end() {
     device.ftl().check_invariants();
 }
 
-/// Random writes of a quarter of a unit cost four times what those of whole units do, whatever the
-/// policy leaves valid: the map cannot tell them apart.
+/// Random writes of a quarter of a unit cost four times as much as those of whole units, however
+/// many pages the policy leaves valid: the map cannot distinguish them.
 #[test]
 fn small_random_writes_multiply_write_amplification() {
     let steady = |sectors: u64| {

@@ -1,38 +1,37 @@
-//! The timelines against an exact event simulation of the same drive (`oracle/`).
+//! The timelines compared with an exact event simulation of the same drive (`oracle/`).
 //!
 //! Both get the same profile and the same requests in a closed loop. The simulation has a queue of
 //! events; links, channels and cores that serve in order of arrival; dies on which reads suspend
-//! programs; a write buffer, garbage collection behind writes and a map of dictionaries. It shares
-//! the `Spec`, the control loop's numbers and the times of places with the model, nothing else.
-//! Random drives and loads from fixed seeds.
+//! programs; a write buffer, garbage collection after writes and a map of dictionaries. It shares
+//! the `Spec`, the control loop's parameters and the variation of times with the model, nothing
+//! else. Drives and loads are random, from fixed seeds.
 //!
 //! The aim is 1 % in the mean and 2 % at the 99th percentile; 215 of the 240 cases of the long test
-//! meet both. Where the timelines miss it, the test has a bound of its own, and this is how far
-//! they are off:
+//! meet both. Where the timelines miss it, the test has its own bound. The differences are:
 //! - Reads: means within 0.3 %; 99th percentile within 2 % in 13 of 16 cases, else 2.5, 8 and 10 %
-//!   too low. A saturated link or channel serves in the order of asking, not of arrival.
+//!   too low. A saturated link or channel serves in the order of calls, not of arrival.
 //! - Planes that read independently: means within 0.9 %, 99th percentile within 2 % in 14 of 16
 //!   cases, else 4 and 19 % too low, the second on saturated channels. With writes of all sizes and
 //!   garbage collection: 13 of 16, means within 1.7 %, 99th percentile within 4 %.
 //! - Random writes during garbage collection: 14 of 16, means within 2.1 %, 99th percentile within
-//!   3 % but for one of 22 %. 4 KiB reads and writes mixed: all of 32.
+//!   3 % except one of 22 %. 4 KiB reads and writes mixed: all of 32.
 //! - Mixed requests of all sizes during garbage collection: 14 of 16, means within 1.7 %, 99th
-//!   percentile within 5 % but for one of 8 %. A read asked later moves the end of a program that a
-//!   write was already told of.
-//! - The same with a circular log: 14 of 16, means within 1.8 %, 99th percentile within 5 % but for
+//!   percentile within 5 % except one of 8 %. A later read moves the end of a program that a write
+//!   has already been given.
+//! - The same with a circular log: 14 of 16, means within 1.8 %, 99th percentile within 5 % except
 //!   one of 18 %.
-//! - A half-duplex controller: 14 of 16, means within 1.6 %, 99th percentile within 2 % but for one
+//! - A half-duplex controller: 14 of 16, means within 1.6 %, 99th percentile within 2 % except one
 //!   of 4 %.
 //! - Sequential writes: within 0.5 %.
-//! - An SLC cache, on new and on filled drives, with folding of 0, 25 and 100 % beside writes or in
-//!   their way: 15 of 16, means within 1.0 %, 99th percentile within 3 %.
-//! - Both orders of pages, collection behind commands or word lines: 43 of 48, means within 1.7 %,
-//!   99th percentile within 4 % but for three of 6, 15 and 19 %.
-//! - Programs that restart beside 4 KiB reads, half of the requests: 13 of 16, means within 2.1 %,
-//!   99th percentile within 2.4 % but for one of 19 %.
+//! - An SLC cache, on new and on filled drives, with folding of 0, 25 and 100 % in parallel with
+//!   writes or blocking them: 15 of 16, means within 1.0 %, 99th percentile within 3 %.
+//! - Both orders of pages, collection after commands or word lines: 43 of 48, means within 1.7 %,
+//!   99th percentile within 4 % except three of 6, 15 and 19 %.
+//! - Programs that restart alongside 4 KiB reads, half of the requests: 13 of 16, means within 2.1
+//!   %, 99th percentile within 2.4 % except one of 19 %.
 //!
-//! Outside, with what was seen there before dies were asked in time order (not measured again
-//! since):
+//! Not covered by the cases, with differences seen before dies were asked in time order (not
+//! measured again since):
 //! - Garbage collection while the dies, not the cores, are the bottleneck, and garbage collection
 //!   in the foreground.
 //! - The first requests after garbage collection begins or before it ends (fresh drives under
@@ -40,14 +39,14 @@
 //!   worst 5 %.
 //! - A slow link (PCIe 2, two lanes) that reads saturate: means exact, p99 up to 24 % too low.
 //! - Channels below 300 MB/s or a buffer of two rows under writes: 2 of 32 cases, p99 up to 8 %
-//!   off. On a half-duplex controller what reads wait for loads of programs comes back on writes: a
+//!   off. On a half-duplex controller, waits of reads for program transfers delay writes in turn: a
 //!   saturated channel of 308 MB/s made the mean of one case 13 % too long, so there channels have
 //!   500 MB/s and more.
 //! - Folding at one to one on channels that it saturates: on one of 308 MB/s the mean was 3.6 % too
 //!   short, so there channels have 500 MB/s and more.
 //! - Error correction on a half-duplex controller: a batch ends a command earlier or later, and one
 //!   of eight cases was 3.1 % off in the mean, 0.2 % without it.
-//! - `cache_program = false` under writes: loading is booked too early when reads delay programs.
+//! - `cache_program = false` under writes: loading is reserved too early when reads delay programs.
 //! - Not compared: partial pages, trim, flush, heat, sleep, several queues, a map cache, errors, a
 //!   shared frontier, other policies than greedy and FIFO.
 
@@ -63,23 +62,24 @@ use drivebay_drive::{Device, Io, Op};
 use drivebay_units::Rng;
 use sim::Oracle;
 
-/// A 99th percentile on a step of the distribution is one side of it or the other by chance: it
-/// counts as met between the quantiles so many thousandths below and above. Four times the sampling
-/// error.
+/// Range of quantiles in thousandths below and above the 99th percentile in which it counts as met,
+/// because on a step of the distribution it is on one side or the other by chance. Four times the
+/// sampling error.
 const RANK: usize = 2;
-/// Seeds of each kind of load in `make test-long`; an eighth of them otherwise.
+/// Number of seeds per kind of load in `make test-long`; otherwise an eighth of them.
 const SEEDS: u32 = 16;
-/// Of so many cases one may lie outside its kind's bounds, but none farther than [`FARTHEST`].
+/// Number of cases of which one may be outside its kind's bounds, but none farther than
+/// [`FARTHEST`].
 const OUTSIDE_ONE_IN: usize = 8;
-/// How far any case may lie off in the mean, or twice as far as its kind's others, and at the 99th
-/// percentile, percent.
+/// Maximum difference of any case in percent: in the mean (or twice that of the other cases of its
+/// kind) and at the 99th percentile.
 const FARTHEST: (f64, f64) = (2.5, 25.0);
 
 /// Seed of the drives.
 pub const SEED: u64 = 1;
-/// Most pages outstanding.
+/// Maximum number of outstanding pages.
 const OUTSTANDING_MAX: u64 = 256;
-/// Requests measured per case.
+/// Number of measured requests per case.
 const MEASURED: usize = 40_000;
 
 /// A kind of load.
@@ -89,22 +89,22 @@ struct Kind {
     /// Sizes of requests in pages.
     blocks: [u64; 6],
     sequential: bool,
-    /// Whether garbage collection is at work.
+    /// True if garbage collection is at work.
     worn: bool,
-    /// Whether reads and writes are served in turns.
+    /// True if reads and writes are served in turns.
     half_duplex: bool,
-    /// Whether victims are taken in the order of a circular log, and paid for by the first pages of
-    /// a command.
+    /// True if victims are taken in the order of a circular log, and only the first pages of a
+    /// command count for the duty limit.
     log: bool,
-    /// Whether each plane of a die reads by itself.
+    /// True if each plane of a die reads independently.
     independent_planes: bool,
-    /// Whether the drive has an SLC cache; then it is new or filled.
+    /// True if the drive has an SLC cache; it is then new or filled.
     slc_cache: bool,
-    /// Whether pages may go through word lines first.
+    /// True if pages may be ordered by word lines first.
     orders: bool,
-    /// Whether programs restart that a host's read suspends.
+    /// True if programs that a host read suspends restart.
     restarts: bool,
-    /// Allowed differences of mean and 99th percentile, percent.
+    /// Allowed differences of mean and 99th percentile, in percent.
     allowed: (f64, f64),
 }
 
@@ -115,7 +115,7 @@ struct Case {
     profile: Profile,
     block_pages: u64,
     depth: usize,
-    /// Whether all pages are written before.
+    /// True if all pages are written beforehand.
     filled: bool,
     text: String,
 }
@@ -159,8 +159,7 @@ impl Case {
         Case { seed, kind, profile, block_pages, depth: depth as usize, filled, text: draw.text }
     }
 
-    /// Loads to bring the drive into its state, and the one that is measured last: depth and
-    /// requests.
+    /// Loads that prepare the drive, followed by the measured one: depth and requests.
     fn loads(&self) -> Vec<(usize, Vec<Io>)> {
         let mut rng = Rng::new(self.seed).fork("requests");
         let spec = self.profile.spec();
@@ -235,7 +234,7 @@ fn host(profile: Profile, draw: &mut Draw) -> Profile {
         .with("link.read_tags", draw.one_of("read_tags", [8, 32]) as i64)
 }
 
-/// The other order of pages, and collection behind word lines, each on every other drive.
+/// Draws the other order of pages, and collection after word lines, each on every other drive.
 fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
     let orders = ["dies-first", "word-lines-first"];
     let profile =
@@ -244,7 +243,7 @@ fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
     profile.with("gc.runs_behind", behind[draw.between("gc_runs_behind", 0, 1) as usize])
 }
 
-/// An SLC cache, static superblocks with space of their own for it, dynamic ones out of what is
+/// Adds an SLC cache: static superblocks with their own space, dynamic ones from flash that is
 /// spare or not yet written.
 fn add_slc_cache(profile: Profile, draw: &mut Draw) -> Profile {
     let (nand, geometry) = (profile.spec().raw.nand, profile.spec().geometry);
@@ -265,7 +264,7 @@ fn add_slc_cache(profile: Profile, draw: &mut Draw) -> Profile {
         .with("slc_cache.read_us", draw.between("slc_read", 15, 40) as f64)
 }
 
-/// Geometry, flash timing, buffer and spare space for so many pages outstanding.
+/// Draws geometry, flash timing, buffer and spare space for `outstanding` pages.
 fn flash(profile: Profile, draw: &mut Draw, kind: Kind, outstanding: u64) -> Profile {
     let reads = kind.read_percent == 100;
     let slowest_channel = if reads {
@@ -364,7 +363,7 @@ fn by_events(case: &Case) -> Vec<u64> {
     latencies
 }
 
-/// Latencies in order of size, without the first tenth of the requests.
+/// Latencies sorted by size, without the first tenth of the requests.
 fn sorted(latencies: &[u64]) -> Vec<u64> {
     let mut sorted = latencies[latencies.len() / 10..].to_vec();
     sorted.sort_unstable();
@@ -375,22 +374,22 @@ fn mean(sorted: &[u64]) -> f64 {
     sorted.iter().map(|&ns| ns as f64).sum::<f64>() / sorted.len() as f64
 }
 
-/// The quantile of so many in a thousand.
+/// Quantile in thousandths.
 fn quantile(sorted: &[u64], thousandth: usize) -> f64 {
     sorted[sorted.len() * thousandth / 1000] as f64
 }
 
-/// Percent that `got` lies above `high` or below `low`.
+/// Percent by which `got` is above `high` or below `low`.
 fn off(got: f64, low: f64, high: f64) -> f64 {
     100.0 * (got / got.clamp(low, high) - 1.0)
 }
 
-/// How a case lies to its bounds.
+/// Position of a case relative to its bounds.
 enum Verdict {
     Within,
-    /// Outside those of its kind, with what to run to see it.
+    /// Outside the bounds of its kind, with a command that reproduces it.
     Outside(String),
-    /// Beyond [`FARTHEST`], likewise.
+    /// Beyond [`FARTHEST`], with a command that reproduces it.
     Beyond(String),
 }
 
@@ -421,7 +420,7 @@ fn compare(case: &Case, name: &str) -> Verdict {
     }
 }
 
-/// All seeds of a kind, or the one of the environment.
+/// Checks all seeds of a kind, or the one in the environment.
 #[track_caller]
 fn check(name: &str, kind: Kind) {
     let one = std::env::var("ORACLE_SEED").ok().map(|s| s.parse().expect("ORACLE_SEED: a number"));

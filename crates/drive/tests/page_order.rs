@@ -1,5 +1,5 @@
-//! In which order pages go to dies, planes and word lines; when places of the write buffer come
-//! free; erases of scaled drives.
+//! Order of pages across dies, planes and word lines; release of slots of the write buffer; erases
+//! of scaled drives.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Events, Io, Op};
@@ -11,7 +11,7 @@ const SUPERBLOCKS: u64 = 40;
 const BLOCK_PAGES: u64 = 96;
 const ERASE: Nanos = Nanos::millis(4);
 
-/// Four dies on channels of their own, two planes, three page types of 1 ms, with protection.
+/// Four dies on separate channels, two planes, three page types of 1 ms, with protection.
 fn profile() -> Profile {
     Profile::sm951()
         .cool()
@@ -29,13 +29,13 @@ fn profile() -> Profile {
         .with("write_buffer.power_loss_protection", true)
 }
 
-/// How long something was busy in all.
+/// Total busy time of a die or channel.
 fn busy(events: &Events, column: usize) -> Nanos {
     let intervals = drivebay_drive::Activity::INTERVALS_MAX;
     Nanos(events.flash.busy.of(column, intervals).sum())
 }
 
-/// Flash pages that come over each channel for a read of 96 KiB at the drive's beginning.
+/// Flash pages that each channel transfers for a read of 96 KiB at the drive's beginning.
 fn pages_by_channel(profile: &Profile) -> Vec<u64> {
     let mut device = profile.device();
     let fill = (0..200).map(|i| Io::new(Op::Write, i * 192, 192));
@@ -94,7 +94,7 @@ fn places_come_free_by_word_lines() {
     assert!(least.is_multiple_of(24) && most.is_multiple_of(24), "{least} to {most}");
 }
 
-/// Random overwrites: how long each die erased, and how many superblocks were.
+/// Times that each die erased under random overwrites, and number of erased superblocks.
 fn erased(profile: &Profile) -> (Vec<Nanos>, u64) {
     let mut device = profile.device();
     let pages = 700_000 / 8;
@@ -109,7 +109,7 @@ fn erased(profile: &Profile) -> (Vec<Nanos>, u64) {
     ((0..DIES).map(|die| busy(&events, 2 * DIES + die)).collect(), erases)
 }
 
-/// In a scaled drive one erase in so many takes its time.
+/// In a scaled drive only one erase in many takes time.
 #[test]
 fn one_erase_stands_for_as_many() {
     let (busy, erases) = erased(&profile().with("nand.erase_one_in", 7.5));

@@ -1,4 +1,4 @@
-//! SLC, MLC, TLC and QLC: every page type takes its own time, in programming order.
+//! SLC, MLC, TLC and QLC: every page type has its own time, in programming order.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Stage};
@@ -14,7 +14,8 @@ const CELLS: [(&str, &[f64]); 4] = [
     ("QLC", &[700.0, 1500.0, 2400.0, 3400.0]),
 ];
 
-/// One die, and a buffer of two pages: a write ends when the program before the last has.
+/// One die, and a buffer of two pages: a write ends when the program before the previous one has
+/// ended.
 fn one_die(program_us: &[f64]) -> Profile {
     Profile::sm951()
         .one_die(40, 96, 1024)
@@ -23,7 +24,7 @@ fn one_die(program_us: &[f64]) -> Profile {
         .set("write_buffer.size_kib", 8)
 }
 
-/// Between the ends of writes lie the program times, one page type after the other.
+/// The intervals between the ends of writes are the program times, one page type after the other.
 #[test]
 fn programs_take_their_times_in_order() {
     for (cell, times) in CELLS {
@@ -95,8 +96,8 @@ fn read_times(device: &mut Device, count: u64) -> Vec<u64> {
     (0..count).map(read).collect()
 }
 
-/// Reads take the time of their page's type if the profile says so, else one time for all; their
-/// mean is `read_us`.
+/// Reads take the time of their page's type if the profile specifies it, otherwise one time for
+/// all; their mean is `read_us`.
 #[test]
 fn reads_take_the_time_of_their_page_type() {
     let program = CELLS[2].1;
@@ -123,7 +124,7 @@ fn reads_take_the_time_of_their_page_type() {
 }
 
 /// Error correction is in the latency of each read, also of one that is only a part of a command,
-/// and takes nothing from the rate of a die that always has another read to do.
+/// and does not reduce the rate of a die that always has another read to do.
 #[test]
 fn error_correction_delays_reads_and_holds_up_none() {
     let measured = |decode_us: f64| {

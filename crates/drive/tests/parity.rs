@@ -1,5 +1,5 @@
-//! Parity across dies against what can be computed, and a die that fails: what it costs, and what
-//! is left of the data.
+//! Parity across dies compared with values that can be computed, and a failing die: its costs, and
+//! the remaining data.
 
 use crate::support::{Profile, at_depth, closed_loop, one_by_one, page};
 use drivebay_drive::{Device, Op};
@@ -25,7 +25,7 @@ fn plain() -> Profile {
         .set("write_buffer.size_kib", 2048)
 }
 
-/// Stripes of so many dies, and a rebuild at so many MB/s.
+/// Stripes across `dies` dies, and a rebuild at `rate` MB/s.
 fn striped(dies: u64, rate: f64) -> Profile {
     plain().with("nand.parity.dies", dies as i64).with("nand.parity.rebuild_mb_per_s", rate)
 }
@@ -43,8 +43,8 @@ fn random(op: Op, count: u64, seed: u64) -> impl Iterator<Item = drivebay_drive:
     (0..count).map(move |_| page(op, rng.below(USER)))
 }
 
-/// Flash pages read for each of all pages of the drive, read one by one, and those that could not
-/// be.
+/// Flash pages read per page when all pages of the drive are read one by one, and number of lost
+/// pages.
 fn read_all(device: &mut Device) -> (f64, u64) {
     let (before, mut lost) = (device.counters().page_reads, 0);
     let reads = (0..USER).map(|lpn| page(Op::Read, lpn));
@@ -58,8 +58,8 @@ fn near(found: f64, expected: f64, percent: f64) {
     assert!(error.abs() <= percent, "{found} for {expected}: {error:+.2} %");
 }
 
-/// Of a stripe of n dies one page is parity: n / (n - 1) pages are programmed for one of the host,
-/// whatever the page order.
+/// One page in a stripe of n dies is parity: n / (n - 1) pages are programmed per page of the host,
+/// for any page order.
 #[test]
 fn parity_is_programmed_beside_data() {
     for order in ["dies-first", "word-lines-first"] {
@@ -87,8 +87,8 @@ impl Counts {
     }
 }
 
-/// What parity takes of the flash, garbage collection lacks: as on a drive with so many superblocks
-/// less, each page programmed takes n / (n - 1).
+/// Parity reduces the spare flash of garbage collection: as on a drive with fewer superblocks by
+/// that share, each programmed page takes n / (n - 1).
 #[test]
 fn garbage_collection_has_less_spare() {
     let amplification = |profile: &Profile| {
@@ -101,12 +101,12 @@ fn garbage_collection_has_less_spare() {
         (after.programmed - before.programmed) / (after.host - before.host)
     };
     let found = amplification(&striped(STRIPE, 100.0));
-    // 64 superblocks of 1,024 pages, of which one in eight is parity.
+    // 64 superblocks of 1,024 pages, one eighth of them parity.
     let same_spare = amplification(&plain().set("nand.blocks_per_plane", 56));
     near(found, same_spare * STRIPE as f64 / (STRIPE - 1) as f64, 5.0);
 }
 
-/// One read in as many as there are dies takes one of each other die of its stripe.
+/// One read in as many as there are dies reads a page of each other die of its stripe.
 #[test]
 fn a_lost_page_is_read_from_the_others() {
     let mut device = filled(&striped(STRIPE, 0.1));
@@ -116,7 +116,7 @@ fn a_lost_page_is_read_from_the_others() {
     // A stripe across the end of a superblock is shorter.
     near(reads, 1.0 + (STRIPE - 2) as f64 / DIES as f64, 3.0);
     assert_eq!((lost, device.counters().reliability.media_errors), (0, 0));
-    // Alone on the drive, such a read waits for the last of them.
+    // On an idle drive, such a read waits for the slowest of them.
     let mut times = Vec::new();
     let reads = (0..2000).map(|lpn| page(Op::Read, lpn));
     closed_loop(&mut device, 1, reads, |served| times.push(served.done.since(served.submitted)));
@@ -126,7 +126,7 @@ fn a_lost_page_is_read_from_the_others() {
     assert!(slowest < usual.after(read), "at once, not in turn: {slowest:?} for {usual:?}");
 }
 
-/// Dies share the load: with many reads under way, the rate falls by the reads that are more.
+/// Dies share the load: with many reads under way, the rate falls by the additional reads.
 #[test]
 fn the_rate_of_a_degraded_drive_falls_as_reads_grow() {
     let rate = |device: &mut Device| {
@@ -135,19 +135,19 @@ fn the_rate_of_a_degraded_drive_falls_as_reads_grow() {
         device.idle_until(end);
         40_000.0 / end.since(begin).as_secs_f64()
     };
-    // Dies are the bottleneck: reads take long there.
+    // Dies are the bottleneck, because their reads are long.
     let slow = striped(DIES, 0.1).set("nand.read_us", 900.0).set("nand.suspend_us", 0.0);
     let mut device = filled(&slow);
     let whole = rate(&mut device);
     device.fail_die(3);
-    // 1 / 16 of the reads take 15 instead of one, on 15 dies instead of 16: 15 + 15 where there
-    // were 16.
+    // 1 / 16 of the reads take 15 page reads instead of one, on 15 dies instead of 16: 15 + 15 page
+    // reads instead of 16.
     let of_a_die = (DIES - 1) as f64 / DIES as f64 / (DIES - 1) as f64 * 2.0 * DIES as f64;
     near(rate(&mut device), whole / of_a_die, 6.0);
 }
 
-/// A rebuild takes the die's data over its rate, and what is left reads as before; the health log
-/// knows it.
+/// A rebuild takes the time of the die's data at its rate. Afterwards all data reads as before, and
+/// the health log reports the failure.
 #[test]
 fn what_lay_on_a_die_is_rebuilt_at_the_rate() {
     let mut device = filled(&striped(STRIPE, 10.0));
@@ -159,10 +159,10 @@ fn what_lay_on_a_die_is_rebuilt_at_the_rate() {
         device.idle_until(device.now().after(Nanos::millis(1)));
     }
     let seconds = device.now().since(begin).as_secs_f64();
-    // Of the data, one in sixteen.
+    // One sixteenth of the data.
     let data = USER as f64 / DIES as f64;
     near(seconds, data * PAGE_MB / 10.0, 3.0);
-    // Its pages, and their parity.
+    // Pages of the die, and their parity.
     let copied = Counts::of(&device).programmed - programmed;
     near(copied, data * STRIPE as f64 / (STRIPE - 1) as f64, 8.0);
     assert_eq!(device.failed_dies(), (vec![9], false));
@@ -171,7 +171,7 @@ fn what_lay_on_a_die_is_rebuilt_at_the_rate() {
     assert!(reads <= 1.0 && lost == 0, "{reads} reads, {lost} lost");
     assert!(device.health().available_spare_percent < 100);
     device.ftl().check_invariants();
-    // Nothing lies on the failed die any more, nor comes to lie there.
+    // No data is on the failed die any more, and none is placed there.
     at_depth(&mut device, 8, random(Op::Write, 2 * USER, 4));
     let geometry = device.spec().geometry;
     let die_of = |lpn: u64| {
@@ -180,12 +180,12 @@ fn what_lay_on_a_die_is_rebuilt_at_the_rate() {
     };
     assert!((0..USER).all(|lpn| die_of(lpn) != 9));
     device.ftl().check_invariants();
-    // So a second die may fail.
+    // Therefore a second die may fail.
     device.fail_die(8);
     assert_eq!(read_all(&mut device).1, 0);
 }
 
-/// Beside a load the rebuild keeps its rate, and commands wait for it.
+/// Under load the rebuild keeps its rate, and commands wait for it.
 #[test]
 fn a_rebuild_goes_on_beside_a_load() {
     let latency = |device: &mut Device, seed| {
@@ -205,13 +205,13 @@ fn a_rebuild_goes_on_beside_a_load() {
     let seconds = device.now().since(begin).as_secs_f64();
     let expected = USER as f64 / DIES as f64 * PAGE_MB / 20.0;
     assert!(beside[0] > alone, "{} us for {alone}", beside[0]);
-    // The end is only looked at after as many reads.
+    // The test checks for the end only after this many reads.
     let looks = seconds / beside.len() as f64;
     assert!(seconds > 0.97 * expected && seconds < 1.05 * expected + looks, "{seconds} {expected}");
 }
 
-/// Without parity the die's data is lost, until it is written anew, wherever garbage collection
-/// puts it.
+/// Without parity the die's data is lost until it is rewritten, wherever garbage collection moves
+/// it.
 #[test]
 fn without_parity_the_data_is_lost() {
     let mut device = filled(&plain());
@@ -231,14 +231,14 @@ fn without_parity_the_data_is_lost() {
     device.ftl().check_invariants();
 }
 
-/// Two dies of a stripe at once are too many; two of different stripes are not. The share is that
-/// of stripes that have both.
+/// Two failed dies of a stripe at once lose data; two of different stripes do not. The share is
+/// that of stripes with both dies.
 #[test]
 fn two_dies_of_a_stripe_lose_what_both_hold() {
     let mut device = filled(&striped(STRIPE, 0.1));
     device.fail_die(4);
     device.fail_die(5);
-    // Neighbours are in one stripe but where a stripe ends between them.
+    // Neighbours are in one stripe, except where a stripe ends between them.
     let neighbours = read_all(&mut device).1;
     near(neighbours as f64, 2.0 * USER as f64 / DIES as f64 * 7.0 / 8.0, 8.0);
     let mut device = filled(&striped(STRIPE, 0.1));
@@ -247,10 +247,11 @@ fn two_dies_of_a_stripe_lose_what_both_hold() {
     assert_eq!(read_all(&mut device).1, 0, "half of the dies apart");
 }
 
-/// Power cuts in a rebuild lose no data that was there, and it goes on behind them.
+/// Power cuts in a rebuild lose no existing data, and the rebuild continues after them.
 #[test]
 fn a_rebuild_survives_power_cuts() {
-    // What is copied between two cuts must be more than a row over all dies, which a cut may lose.
+    // The amount copied between two cuts must be more than a row over all dies, which a cut may
+    // lose.
     let mut device = filled(&striped(STRIPE, 1.0));
     device.fail_die(11);
     let mut rng = Rng::new(8);
@@ -270,7 +271,7 @@ fn a_rebuild_survives_power_cuts() {
     assert!(reads <= 1.0 && lost == 0, "{reads} reads, {lost} lost");
 }
 
-/// Whenever a drive is saved, what is read back goes on as it does.
+/// A drive that is saved and restored at any time during a rebuild continues as the original.
 #[test]
 fn a_rebuild_is_part_of_the_state() {
     let mut device = filled(&striped(STRIPE, 10.0));
@@ -291,7 +292,7 @@ fn a_rebuild_is_part_of_the_state() {
     assert_eq!(after(&mut copy), expected);
 }
 
-/// With less room than all data needs, the drive reads on and is written no more.
+/// With less space than all data needs, the drive can still be read but not written.
 #[test]
 fn too_little_is_left_to_write_to() {
     let tight = striped(STRIPE, 10.0).set("nand.blocks_per_plane", 51);
@@ -302,12 +303,12 @@ fn too_little_is_left_to_write_to() {
     assert_eq!(read_all(&mut device).1, 0);
 }
 
-/// Stripes that cannot be are refused by name.
+/// Impossible stripes are refused with the name of the key.
 #[test]
 fn a_profile_with_impossible_stripes_is_refused() {
     let refused = |profile: Profile| profile.checked().expect_err("refused").to_string();
     assert!(refused(striped(DIES + 1, 10.0)).contains("nand.parity.dies"));
     let cached = striped(4, 10.0).slc_cache([8.0, 0.0, 0.0], "direct", 0.0);
-    assert!(refused(cached).contains("beside an SLC cache"));
+    assert!(refused(cached).contains("with an SLC cache"));
     assert!(refused(striped(4, 10.0).placed(2, "initial")).contains("nand.parity.dies"));
 }

@@ -1,8 +1,8 @@
-//! Flexible Data Placement against its definitions: who shares superblocks with whom, what is
-//! counted, what it gains.
+//! Flexible Data Placement compared with its definitions: sharing of superblocks, counters, and
+//! gains.
 //!
 //! Loads are those of studies of FDP (three streams, one of them in sequence; NVMe 2.1 for
-//! isolation): a gain where lifetimes differ by handle, none where they do not.
+//! isolation): a gain if lifetimes differ by handle, none if they do not.
 
 use crate::support::{Profile, one_by_one};
 use drivebay_drive::{Device, HandleUse, Io, Op};
@@ -31,7 +31,7 @@ fn write(lpn: u64, handle: u8) -> Io {
     Io { handle, ..Io::new(Op::Write, lpn * 8, 8) }
 }
 
-/// Nine tenths written in circles through handle 0, one tenth at random through `hot`.
+/// Writes nine tenths in circles through handle 0, and one tenth at random through `hot`.
 fn cold_and_hot(device: &mut Device, passes: u64, hot: u8) {
     let mut rng = Rng::new(4);
     let mut next = 0;
@@ -55,7 +55,7 @@ fn of_handle(used: HandleUse) -> f64 {
     (used.written_4k + used.copied_4k) as f64 / used.written_4k as f64
 }
 
-/// The streams whose superblocks hold the pages of each handle.
+/// Streams whose superblocks hold the pages of each handle.
 fn streams_of(device: &Device, hot: u8) -> [Vec<u8>; 2] {
     let mut found = [Vec::new(), Vec::new()];
     for lpn in 0..USER {
@@ -118,13 +118,13 @@ fn placement_gains_where_lifetimes_differ_and_only_there() {
     let (apart, used) = of_loads(Some("persistent"), 1);
     let (initial, _) = of_loads(Some("initial"), 1);
     assert!(mixed > 1.3 * apart && mixed > 1.3 * initial, "{mixed} {apart} {initial}");
-    // What is written in circles dies superblock by superblock, but is collected before it has died
-    // where the other handle's superblocks hold more.
+    // Data that is written in circles becomes invalid superblock by superblock, but is collected
+    // before that if the other handle's superblocks hold more valid pages.
     assert!(of_handle(used[0]) < of_handle(used[1]), "{used:?}");
     let (one_handle, _) = of_loads(Some("persistent"), 0);
     assert!((one_handle / mixed - 1.0).abs() < 0.05, "sharing a handle: {one_handle} {mixed}");
 
-    // Uniform writes by turns through two handles: nothing to gain, and one frontier more to keep
+    // Uniform writes that alternate between two handles gain nothing, and keep one more frontier
     // open.
     let uniform = |profile: Profile| {
         let mut device = profile.device();
@@ -140,8 +140,7 @@ fn placement_gains_where_lifetimes_differ_and_only_there() {
     }
 }
 
-/// An update closes the reclaim unit: the rest is programmed with nothing, and the next write has a
-/// whole one.
+/// An update closes the reclaim unit: the rest is padded, and the next write has a whole unit.
 #[test]
 fn an_update_fills_the_reclaim_unit() {
     let mut device = profile().placed(2, "initial").device();
@@ -155,7 +154,7 @@ fn an_update_fills_the_reclaim_unit() {
     assert_eq!(device.counters().placed_pages, unit, "media bytes count what was not written");
     assert_eq!(device.placement()[1].written_4k, 10);
     one_by_one(&mut device, [write(3, 1), write(4, 9)]);
-    // A handle that the drive does not have is the first.
+    // A handle that the drive does not have counts as the first.
     assert_eq!(left(&device), [unit - 1, unit - 1, unit]);
     device.ftl().check_invariants();
 }

@@ -1,4 +1,4 @@
-//! Sleep, energy and the health log against what can be computed by hand.
+//! Sleep, energy and the health log compared with values that can be computed by hand.
 
 use crate::support::{Profile, one_by_one, page, repeated};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
@@ -10,8 +10,7 @@ fn laptop() -> Profile {
     Profile::sm951_nvme().set("host.power_saving", true)
 }
 
-/// Latency of an unmapped read after so many microseconds of idle time, by stage: all, link,
-/// firmware.
+/// Latency of an unmapped read after `idle_us` of idle time, by stage: total, link, firmware.
 fn read_after(profile: &Profile, idle_us: u64) -> [u64; 3] {
     let mut device = profile.device();
     let end = one_by_one(&mut device, [page(Op::Read, 1)]);
@@ -47,7 +46,7 @@ fn the_first_command_after_sleep_waits_for_the_exits() {
     assert_eq!(read_after(&desktop, 10_000_000), [awake, link, firmware]);
 }
 
-/// Commands behind the one that wakes the drive wait for it too, and pay nothing of their own.
+/// Commands after the one that wakes the drive also wait for it, and have no additional delay.
 #[test]
 fn followers_wait_behind_the_wake_up() {
     let mut device = laptop().device();
@@ -69,13 +68,13 @@ fn idle_energy_is_the_sum_over_states() {
     device.idle_until(Nanos::secs(10));
     let uj = 1010 * 48 + 275_500 * 1552 + (1_202_000 - 275_500) * 22 + (10_000_000 - 1_202_000) * 5;
     assert_eq!(device.counters().energy_nj, uj);
-    // Broken into pieces of any length: the same.
+    // Pieces of any length give the same energy.
     let mut pieces = laptop().cool().device();
     for i in 1..=1000u64 {
         pieces.idle_until(Nanos(i * 10_000_000));
     }
     assert_eq!(pieces.counters().energy_nj / 1000, uj / 1000);
-    // An hour, most of it settled and skipped over in one stride.
+    // An hour, most of it settled and skipped at once.
     device.idle_until(Nanos::secs(3610));
     assert_eq!(device.counters().energy_nj, uj + 3600 * 5_000_000);
 }
@@ -146,7 +145,7 @@ fn the_health_log_counts_in_its_units() {
     assert_eq!((device.health().power_cycles, device.health().unsafe_shutdowns), (3, 1));
 }
 
-/// Cycles are superblocks erased per superblock that there is.
+/// Cycles are erases of superblocks divided by the number of superblocks.
 #[test]
 fn wear_is_measured_against_the_rating() {
     let mut device = Profile::sm951()
@@ -233,8 +232,8 @@ fn number() -> impl Strategy<Value = toml::Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: repeated(400), ..ProptestConfig::default() })]
 
-    /// Any number anywhere: refused by name, or a drive that works, sleeps and wakes without a
-    /// panic.
+    /// Any number in any place is refused by name, or gives a drive that works, sleeps and wakes
+    /// without a panic.
     #[test]
     fn no_optional_number_breaks_the_drive(
         picks in prop::collection::vec((any::<prop::sample::Index>(), number()), 1..4),

@@ -1,6 +1,6 @@
-//! The plug is pulled at random moments: nothing flushed is lost, nothing is made up.
+//! Power cuts at random moments: no flushed data is lost, and no data is invented.
 //!
-//! The drive keeps no data, so the test does: what was put into each physical page, until its
+//! The drive keeps no data, so the test does: the contents of each physical page until its
 //! superblock is erased. After a cut, each page must read as a version that was written to it, and
 //! not an older one than the last that was flushed, written with FUA, or read back after an earlier
 //! cut.
@@ -29,28 +29,29 @@ fn profile() -> Profile {
         .set("write_buffer.size_kib", 512)
         .set("gc.reserve_superblocks", 4)
         .set("gc.threshold_mb", 2.0)
-        // Padding and lost copies take space: garbage collection keeps as much free as it can.
+        // Padding and lost copies take space: garbage collection keeps as much space free as
+        // possible.
         .set("gc.target_mb", 100.0)
-        // No page is copied twice behind one command: the test would not see the first copy.
+        // No page is copied twice after one command, because the test would not see the first copy.
         .set("gc.duty_growth", 2.0)
-        // Cuts take space: rows that are begun and not gone on with.
+        // Cuts take space: rows that are begun and not continued.
         .set("gc.gain_min", 1.0)
         .set("gc.gain_max", 40.0)
         .set("gc.duty_limit_us", 250.0)
 }
 
-/// What the flash holds, and what its pages may read as.
+/// Contents of the flash, and allowed versions of its pages.
 struct Shadow {
     device: Device,
-    /// By PPA: which page's which version. 0 is a page without data.
+    /// Page and version, by PPA. Version 0 is a page without data.
     flash: HashMap<u32, (u32, u64)>,
-    /// By page: the newest version, and the oldest that may come back.
+    /// Newest version, and oldest allowed version, by page.
     newest: Vec<u64>,
     oldest: Vec<u64>,
-    /// By page: versions that are TRIMs.
+    /// Versions that are TRIMs, by page.
     unmapped: Vec<Vec<u64>>,
     version: u64,
-    /// By superblock: its erases, and its pages written, when it was looked at last.
+    /// Erases and written pages at the last look, by superblock.
     seen: Vec<(u32, u32)>,
 }
 
@@ -70,7 +71,7 @@ impl Shadow {
     }
 
     fn submit(&mut self, now: Nanos, io: Io) -> Nanos {
-        // What was copied at rest is copied again behind the command, perhaps: see it before.
+        // Idle copies may be copied again after the command: look before it.
         self.device.idle_until(now);
         self.look();
         let done = self.device.submit(now, io).expect("the drive has room").done;
@@ -93,10 +94,10 @@ impl Shadow {
         done
     }
 
-    /// Follows what was placed and copied; forgets what was erased.
+    /// Records placed and copied pages; removes erased ones.
     ///
-    /// A page copied twice behind one command leaves its first copy where the map has pointed in
-    /// between: in a physical page that has been written since the last look.
+    /// A page that is copied twice after one command leaves its first copy where the map has
+    /// pointed in between: in a physical page that has been written since the last look.
     fn look(&mut self) {
         let ftl = self.device.ftl();
         let geometry = &self.device.spec().geometry;
@@ -170,8 +171,8 @@ fn nothing_flushed_is_lost_in_thousands_of_cuts() {
     cut_often(profile(), CUTS, 7);
 }
 
-/// The same with a static and a dynamic SLC cache, folded beside writes, at rest and for want of
-/// room.
+/// The same with a static and a dynamic SLC cache, folded in parallel with writes, in idle time and
+/// for lack of space.
 #[test]
 fn nothing_flushed_is_lost_while_the_slc_cache_is_folded() {
     for (mb, when_full, ratio) in [
@@ -200,7 +201,7 @@ fn nothing_flushed_is_lost_with_placement_handles() {
     }
 }
 
-/// The same with reclaim groups, among which the host moves its data.
+/// The same with reclaim groups, between which the host moves its data.
 #[test]
 fn nothing_flushed_is_lost_with_reclaim_groups() {
     for (isolation, groups) in [("initial", 2), ("persistent", 2), ("initial", 4)] {
@@ -211,9 +212,9 @@ fn nothing_flushed_is_lost_with_reclaim_groups() {
     }
 }
 
-/// The same on small drives of many kinds, with as little in reserve as a profile may have.
+/// The same on small drives of many kinds, with the minimum reserve of a profile.
 ///
-/// Seeds that once left garbage collection without a superblock to copy into.
+/// Includes seeds that once left garbage collection without a superblock to copy into.
 #[test]
 fn nothing_flushed_is_lost_on_any_small_drive() {
     for seed in [10, 15, 21] {
@@ -321,7 +322,7 @@ fn a_forced_write_is_safe_when_it_is_done() {
     assert!(device.ftl().look_up(Lpn(10)).is_some() && device.ftl().look_up(Lpn(11)).is_some());
 }
 
-/// A drive that lies about flushes is found out: the same cut that an honest drive outlives takes
+/// A drive that lies about flushes is detected: the same cut that an honest drive survives loses
 /// data.
 #[test]
 fn a_lying_drive_loses_what_it_called_safe() {
@@ -368,7 +369,7 @@ fn a_protected_drive_loses_nothing_that_it_acknowledged_and_flushes_at_once() {
     }
 }
 
-/// An erase that waits for the write buffer must not strike a superblock that a secure erase has
+/// An erase that waits for the write buffer must not erase a superblock that a secure erase has
 /// freed.
 #[test]
 fn a_secure_erase_leaves_no_erase_behind() {

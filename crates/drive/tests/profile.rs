@@ -1,4 +1,4 @@
-//! Bad profiles: an error that names the field, says what is allowed, and has a hint; never a
+//! Bad profiles: an error that names the field and the allowed values, and has a hint; never a
 //! panic.
 
 use std::path::Path;
@@ -18,8 +18,7 @@ fn assert_refused(name: &str, value: impl Into<toml::Value>, says: &str) {
     assert!(error.contains("\nhint: "), "has a hint: {error}");
 }
 
-/// A drive's or host's file with all that it takes over from its host and family, and they from
-/// their own.
+/// Contents of a drive's or host's file, including everything inherited from its host and family.
 fn whole(path: &Path) -> String {
     let text = std::fs::read_to_string(path).expect("a file of the catalog");
     let top = path.parent().and_then(Path::parent).expect("the project");

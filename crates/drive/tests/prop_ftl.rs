@@ -1,4 +1,4 @@
-//! The fast translation layer against a naive one: dictionaries and lists, no shared code.
+//! The fast translation layer compared with a naive one: dictionaries and lists, no shared code.
 //!
 //! The naive layer places, reclaims (greedy, whole victims) and trims by the same rules and must
 //! agree on the PPA of every page after every operation.
@@ -32,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An SLC cache, sizes in blocks and pages; none of it by default.
+/// An SLC cache, with sizes in blocks and pages; empty by default.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cache {
     fixed: u32,
@@ -42,7 +42,7 @@ struct Cache {
     ratio_256: i64,
 }
 
-/// Where a block is opened.
+/// The list from which a block is opened.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Native,
@@ -50,8 +50,8 @@ enum Mode {
     Dynamic,
 }
 
-/// One frontier per stream, greedy victims, garbage collection in the foreground at the reserve;
-/// folding page by page.
+/// A naive layer: one frontier per stream, greedy victims, garbage collection in the foreground at
+/// the reserve, folding page by page.
 #[derive(Default)]
 struct Naive {
     cache: Cache,
@@ -63,7 +63,7 @@ struct Naive {
     slc: BTreeSet<u32>,
     sealed: Vec<u32>,
     open: [Option<(u32, u32)>; 2],
-    /// The block being folded, and how much of it has been read.
+    /// Block being folded, and number of its pages already read.
     folding: Option<(u32, u32)>,
     owed_256: i64,
 }
@@ -135,8 +135,8 @@ impl Naive {
                 break;
             }
             let folded = self.fold_once();
-            // Garbage collection may have emptied the cache to make room for folding: then there is
-            // nothing to fold.
+            // Garbage collection may have emptied the cache to make space for folding: then there
+            // is nothing to fold.
             mode = self.next_of_cache();
             if folded.is_none() {
                 break;
@@ -232,7 +232,7 @@ impl Naive {
     }
 }
 
-/// A cache of any make that the drive has room for.
+/// Any cache for which the drive has space.
 fn cache() -> impl Strategy<Value = Cache> {
     let ratios = prop::sample::select(vec![0, 64, 256, 600]);
     (0..=2u32, 0..=8usize, 0..160u32, any::<bool>(), ratios).prop_map(

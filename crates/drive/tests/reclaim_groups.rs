@@ -1,5 +1,5 @@
-//! Reclaim groups (Flexible Data Placement): each is a drive of its own, in what it copies and in
-//! what its reads wait for.
+//! Reclaim groups (Flexible Data Placement): each behaves as a separate drive in its copies and in
+//! the waits of its reads.
 
 use crate::support::{Profile, one_by_one};
 use drivebay_drive::{Device, HandleUse, Io, Op};
@@ -8,7 +8,7 @@ use drivebay_units::{Lpn, Nanos, Rng};
 /// Pages of the host for each group: 12 % of its flash is spare.
 const USER: u64 = 14_400;
 
-/// So many dies on a channel each, of which nothing takes time.
+/// A drive of `dies` dies, each on its own channel, without time.
 fn timeless(dies: i64, more: &[(&str, i64)]) -> Profile {
     let pages = USER * dies as u64;
     let profile = Profile::sm951()
@@ -36,7 +36,8 @@ fn random(group: u64, seed: u64) -> impl FnMut() -> Io {
     }
 }
 
-/// Two groups with a load each copy page for page what two drives of half the size copy.
+/// Two groups with separate loads each copy exactly the pages that two drives of half the size
+/// copy.
 #[test]
 fn a_group_copies_what_a_drive_of_its_size_copies() {
     for isolation in ["initial", "persistent"] {
@@ -45,7 +46,7 @@ fn a_group_copies_what_a_drive_of_its_size_copies() {
                 |profile: Profile| profile.placed(2, isolation).set("gc.victim_policy", policy);
             let mut both = with(timeless(2, &[("fdp.reclaim_groups", 2)])).device();
             let mut loads = [random(0, 3), random(1, 4)];
-            // The second one writes three pages for each of the first's.
+            // The second group writes three pages for each page of the first.
             one_by_one(&mut both, (0..32 * USER).map(|i| loads[usize::from(i % 4 > 0)]()));
             both.ftl().check_invariants();
             for (group, seed, count) in [(0, 3, 8 * USER), (1, 4, 24 * USER)] {
@@ -95,7 +96,8 @@ fn data_stays_on_the_dies_of_its_group() {
     }
 }
 
-/// All of it through the first group's handle: what has no room there goes to the other.
+/// All data goes through the first group's handle: data without space there goes to the other
+/// group.
 #[test]
 fn a_group_that_is_full_leaves_the_rest_to_the_other() {
     let mut device = timeless(2, &[("fdp.reclaim_groups", 2)]).placed(2, "initial").device();
@@ -182,7 +184,7 @@ fn groups_that_cannot_be_are_refused() {
         assert!(text.starts_with(field) && text.contains(part), "{text}");
     };
     let groups = "fdp.reclaim_groups";
-    refused(&[(groups, 3)], 2, groups, "a power of two, at most the drive's dies, 4");
+    refused(&[(groups, 3)], 2, groups, "a power of two, at most 4");
     refused(&[(groups, 8)], 2, groups, "4");
     refused(&[(groups, 0)], 2, groups, "1 to 64");
     refused(&[(groups, 4)], 32, groups, "now 132, are at most 128");

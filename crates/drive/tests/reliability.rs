@@ -1,15 +1,15 @@
-//! Errors and wear against what can be computed by hand.
+//! Errors and wear compared with values that can be computed by hand.
 //!
 //! The expected shares are computed here from the profile's numbers with the standard library and
-//! plain sums; nothing is shared with the model. Counts must lie within four standard deviations.
+//! plain sums; nothing is shared with the model. Counts must be within four standard deviations.
 
 use crate::support::{Profile, one_by_one, page, repeated};
 use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Stage, VICTIM_POLICIES};
 use drivebay_units::{Lpn, Nanos, Rng};
 use proptest::prelude::*;
 
-/// Probability that one of the codewords of 4 KiB has more wrong bits than are corrected: exact
-/// binomial sums, mean over pages whose rates spread lognormally (trapezoids).
+/// Probability that one of the codewords of 4 KiB has more wrong bits than can be corrected: exact
+/// binomial sums, mean over pages whose rates have a lognormal spread (trapezoids).
 fn fails(rate: f64, codeword_bytes: u32, correctable: u32, spread: f64) -> f64 {
     let bits = f64::from(codeword_bytes * 8);
     let above = |p: f64| {
@@ -31,8 +31,8 @@ fn fails(rate: f64, codeword_bytes: u32, correctable: u32, spread: f64) -> f64 {
     sum / whole
 }
 
-/// `got` of `count` trials of probability `p`: within four standard deviations, and the 1 % by
-/// which Poisson's distribution differs from the binomial.
+/// Checks that `got` of `count` trials of probability `p` is within four standard deviations, and
+/// the 1 % by which Poisson's distribution differs from the binomial.
 #[track_caller]
 fn assert_share(got: u64, count: u64, p: f64) {
     let deviation = (p * (1.0 - p) / count as f64).sqrt();
@@ -60,7 +60,8 @@ fn read(device: &mut Device, lpn: u64) -> Completion {
     device.submit(now, page(Op::Read, lpn)).expect("on the drive")
 }
 
-/// Each page of the drive once: how many needed a retry, how many retries, how many were lost.
+/// Each page of the drive is read once: number of pages that needed a retry, number of retries, and
+/// number of lost pages.
 #[test]
 fn the_share_of_reads_retried_and_lost_follows_from_the_error_rate() {
     for (rate, spread, correctable, codeword) in [
@@ -94,7 +95,7 @@ fn the_share_of_reads_retried_and_lost_follows_from_the_error_rate() {
     }
 }
 
-/// At depth 1 each retry adds its sensing and its way over the channel, and nothing else.
+/// At depth 1 each retry adds its sensing and its transfer over the channel, and nothing else.
 #[test]
 fn a_retry_takes_its_sensing_and_its_transfer() {
     let profile = small().set("reliability.fresh_rber", 7e-3).set("reliability.age_factor", 0);
@@ -117,7 +118,7 @@ fn a_retry_takes_its_sensing_and_its_transfer() {
     assert!(seen[0] > 500 && seen[1] > 100 && seen[2] > 20, "{seen:?}");
 }
 
-/// The same page needs the same retries until it is written anew or its superblock changes.
+/// The same page needs the same retries until it is rewritten or its superblock changes.
 #[test]
 fn a_bad_page_stays_bad() {
     let profile = small().set("reliability.fresh_rber", 7e-3).set("reliability.age_factor", 0);
@@ -145,7 +146,7 @@ fn share_retried(device: &mut Device) -> f64 {
     (device.counters().reliability.retried_reads - before) as f64 / (PAGES / 4) as f64
 }
 
-/// Reads of one superblock raise its own rate by the reads' term, and no other's.
+/// Reads of one superblock raise its own rate by the read disturb term, and not the rate of others.
 #[test]
 fn reads_disturb_their_superblock() {
     let profile = small()
@@ -168,7 +169,7 @@ fn reads_disturb_their_superblock() {
     assert!((share_retried(&mut device) - fails(4e-3, 1024, 72, 0.3)).abs() < 0.01);
 }
 
-/// Data that rests gains errors by the age's term.
+/// Data gains errors with time by the retention term.
 #[test]
 fn age_raises_the_rate() {
     let profile = small()
@@ -187,7 +188,8 @@ fn age_raises_the_rate() {
     assert!((got - expected).abs() < 0.03, "{got} against {expected}");
 }
 
-/// Cycles raise the rate by the wear's term: overwriting in order erases all superblocks alike.
+/// Cycles raise the rate by the wear term: overwriting in order erases all superblocks equally
+/// often.
 #[test]
 fn cycles_raise_the_rate() {
     let profile = small()
@@ -208,7 +210,7 @@ fn cycles_raise_the_rate() {
     assert!((share(low) - 0.02..share(high) + 0.02).contains(&got), "{got} at {low} to {high}");
 }
 
-/// A superblock that is read too often is moved behind the reads, a few pages at a time, and starts
+/// A superblock that is read too often is moved after the reads, a few pages at a time, and starts
 /// anew.
 #[test]
 fn data_that_is_read_too_often_is_moved() {
@@ -228,8 +230,8 @@ fn data_that_is_read_too_often_is_moved() {
     device.ftl().check_invariants();
 }
 
-/// Blocks fail as Weibull's distribution says: with replacement, a superblock of B blocks has lost
-/// B (N / scale)^shape blocks after N erases.
+/// Blocks fail by Weibull's distribution: with replacement, a superblock of B blocks has lost B (N
+/// / scale)^shape blocks after N erases.
 #[test]
 fn blocks_fail_by_their_distribution() {
     let profile = Profile::sm951()
@@ -253,7 +255,7 @@ fn blocks_fail_by_their_distribution() {
     assert_eq!(device.counters().reliability.retired_superblocks, 0);
 }
 
-/// Writes over and over until the drive refuses; checks the map, that nothing else is refused, and
+/// Writes repeatedly until the drive refuses; checks the map, and that no other request is refused;
 /// returns the drive.
 fn wear_out(profile: &Profile, pages: u64, rounds_max: u64, random: bool) -> Device {
     let mut device = profile.device();
@@ -282,8 +284,8 @@ fn wear_out(profile: &Profile, pages: u64, rounds_max: u64, random: bool) -> Dev
     panic!("still writable after {rounds_max} rounds");
 }
 
-/// One block to a superblock and a sharp end: superblocks are given up one after another, and the
-/// drive ends when the spare ones are gone, at the cycles that the distribution gives.
+/// With one block per superblock and a sharp end, superblocks are retired one after another, and
+/// the drive ends when the spare ones are used up, at the cycles that the distribution predicts.
 #[test]
 fn the_end_comes_when_the_spare_superblocks_are_gone() {
     let (blocks, user) = (100u32, 80 * 32u32);
@@ -295,7 +297,7 @@ fn the_end_comes_when_the_spare_superblocks_are_gone() {
         .set("reliability.block_life_shape", 8);
     let device = wear_out(&profile, u64::from(user), 400, false);
     let counters = device.counters();
-    // 100 superblocks, 80 of data, 4 needed to go on: 16 may go.
+    // 100 superblocks, 80 of data, 4 needed to continue: 16 may be retired.
     assert_eq!(counters.reliability.retired_superblocks, 16);
     // 16 to 17 of 100 failed: 1 - exp(-(n/100)^8) = 0.165 at n = 80.7.
     let cycles: Vec<f64> =
@@ -306,7 +308,7 @@ fn the_end_comes_when_the_spare_superblocks_are_gone() {
     device.ftl().check_invariants();
 }
 
-/// Spare blocks put the end off.
+/// Spare blocks postpone the end.
 #[test]
 fn spare_blocks_put_the_end_off() {
     let profile = |spares: i64| {
@@ -323,7 +325,7 @@ fn spare_blocks_put_the_end_off() {
     assert!(lives[0] < lives[1] && lives[1] < lives[2], "{lives:?}");
 }
 
-/// Everything that can be counted of a run.
+/// All counters of a run.
 fn trace(profile: &Profile) -> Vec<(u64, u64)> {
     let mut device = profile.device();
     let mut rng = Rng::new(4);
@@ -338,7 +340,7 @@ fn trace(profile: &Profile) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Same seed, same run; and flash without errors is flash that is not modelled to have any.
+/// The same seed gives the same run, and flash without errors equals flash without modelled errors.
 #[test]
 fn runs_repeat_and_harmless_flash_changes_nothing() {
     let worn = small().set("reliability.fresh_rber", 7e-3).set("reliability.block_life_cycles", 30);
@@ -354,8 +356,8 @@ fn runs_repeat_and_harmless_flash_changes_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: repeated(120), ..ProptestConfig::default() })]
 
-    /// Small drives of all policies with blocks that die young: until the end no page is lost or
-    /// misplaced, and at the end the drive only reads. Never a panic, never a hang.
+    /// Small drives of all policies with short-lived blocks: until the end no page is lost or
+    /// misplaced, and at the end the drive can only be read. There is never a panic or a hang.
     #[test]
     fn a_dying_drive_keeps_its_map_and_ends_read_only(
         seed in any::<u64>(),
@@ -430,11 +432,11 @@ proptest! {
     }
 }
 
-/// Once a page cannot be read, nothing but new data makes it readable: not a copy by garbage
+/// A page that could not be read becomes readable only by new data, not by a copy of garbage
 /// collection.
 #[test]
 fn a_page_lost_in_a_copy_stays_lost_until_it_is_written() {
-    // Some 12 wrong bits in a codeword, 2 after the last retry: three can be corrected.
+    // About 12 wrong bits in a codeword, 2 after the last retry: three can be corrected.
     let profile = Profile::sm951()
         .timeless()
         .one_die(24, 64, 1024)
@@ -447,7 +449,7 @@ fn a_page_lost_in_a_copy_stays_lost_until_it_is_written() {
     let (mut now, mut found, mut again) = (Nanos::ZERO, 0, 0);
     for i in 0..40_000 {
         let lpn = rng.below(pages);
-        // A quarter of the pages is written all the time; the rest only moves.
+        // A quarter of the pages is written all the time; the others are only moved.
         let op = if i < 4000 || rng.below(2) == 0 { Op::Write } else { Op::Read };
         let lpn = if op == Op::Write && i >= 4000 { lpn / 4 } else { lpn };
         let io = device.submit(now, page(op, lpn)).expect("the drive has room");
@@ -472,7 +474,8 @@ fn a_page_lost_in_a_copy_stays_lost_until_it_is_written() {
     }
 }
 
-/// Copies' reads, retries among them, suspend programs without that cost; the host's do not.
+/// Reads of copies, including retries, suspend programs without that cost; reads of the host do
+/// not.
 #[test]
 fn retries_of_copies_do_not_make_programs_restart() {
     let profile = small()

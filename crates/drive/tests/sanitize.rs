@@ -1,4 +1,4 @@
-//! Sanitize and Format: their times, what they do to map, wear and queue, and zeros after them.
+//! Sanitize and Format: their times, their effects on map, wear and queue, and zeros after them.
 
 use crate::support::{Profile, at_depth, page};
 use drivebay_drive::{Device, Io, Op, Sanitize};
@@ -17,7 +17,7 @@ fn erases(device: &Device) -> Vec<u32> {
     all.map(|index| device.ftl().superblock(index).erases).collect()
 }
 
-/// Every page is unmapped, and read as zeros without a word to the flash.
+/// Checks that every page is unmapped and reads as zeros without a flash read.
 fn assert_zeros(device: &mut Device) {
     device.ftl().check_invariants();
     let reads = device.counters().page_reads;
@@ -56,14 +56,14 @@ fn a_crypto_erase_is_quick_and_flash_is_erased_when_it_is_used() {
     assert!(done.since(at) < Nanos::secs(1));
     assert_eq!(erases(&device), before);
     assert_zeros(&mut device);
-    // Filled twice over, every superblock had to be erased in time.
+    // After the drive was filled twice, every superblock has been erased.
     at_depth(&mut device, 4, (0..2 * USER).map(|i| page(Op::Write, i % USER)));
     let erased = device.counters().erases;
     assert!(erased >= USER / 64, "{erased} superblocks erased");
     assert_eq!(device.ftl().mapped(), USER);
 }
 
-/// What was in the write buffer does not come back, whatever happens next.
+/// Data from the write buffer does not come back, whatever happens next.
 #[test]
 fn a_format_is_an_erase_only_where_it_is_asked_to_be() {
     for (secure, erased) in [(None, 0), (Some(Sanitize::Crypto), 0), (Some(Sanitize::Block), 16)] {
@@ -99,7 +99,7 @@ fn an_overwrite_programs_all_flash_in_each_pass() {
         let used = device.ftl().superblocks_to_erase().count() as u32;
         let done = device.sanitize(at, Sanitize::Overwrite(passes));
         let g = &device.spec().geometry;
-        // The first pass finds superblocks that are erased; spare ones are written as well.
+        // The first pass finds erased superblocks; spare ones are also written.
         let superblocks = g.superblocks - g.bad_superblocks;
         let wear: u32 =
             erases(&device).iter().zip(&before).map(|(after, before)| after - before).sum();
@@ -121,7 +121,7 @@ fn an_overwrite_programs_all_flash_in_each_pass() {
         three,
         one.after(erase.times(2 * superblocks)).after(Nanos(2 * program * superblocks))
     );
-    // tPROG of each page of the die, its load before it: no channel is shared.
+    // tPROG of each page of the die, with its data transfer before it: no channel is shared.
     let rows = u64::from(
         spec.geometry.superblock_pages >> spec.geometry.page_shift >> spec.geometry.plane_shift,
     );
@@ -146,7 +146,7 @@ fn what_is_kept_stays_mapped_and_the_drive_goes_on() {
     }
 }
 
-/// The passes of a whole drive take what its writes in sequence take, without the link.
+/// The passes over a whole drive take as long as sequential writes without the link.
 #[test]
 fn an_overwrite_heats_the_drive_and_is_as_fast_as_its_flash() {
     let mut device = Profile::sm951().device();

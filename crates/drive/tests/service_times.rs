@@ -1,15 +1,15 @@
-//! Times of the flash core that vary (`controller.service_cv`), against queueing theory: exact mean
-//! value analysis of a closed network (Reiser and Lavenberg, JACM 1980), and the
+//! Varying times of the flash core (`controller.service_cv`) compared with queueing theory: exact
+//! mean value analysis of a closed network (Reiser and Lavenberg, JACM 1980), and the
 //! Pollaczek-Khinchine formula of an open queue.
 //!
-//! Flushes of a drive with power-loss protection pass the flash core and wait for nothing else:
-//! with what is around it of fixed length, that is a queue and a delay.
+//! Flushes of a drive with power-loss protection pass the flash core and wait for nothing else.
+//! Together with the fixed times around it, that is a queue and a delay.
 
 use crate::support::{Profile, closed_loop};
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::{Nanos, Rng};
 
-/// Microseconds of a command in the flash core.
+/// Time of a command in the flash core, in microseconds.
 const SERVICE: f64 = 20.0;
 
 fn device(cv: f64) -> Device {
@@ -26,7 +26,7 @@ fn flushes(count: usize) -> impl Iterator<Item = Io> {
     std::iter::repeat_n(Io::new(Op::Flush, 0, 0), count)
 }
 
-/// Latencies in microseconds, with so many customers, and the rate per microsecond.
+/// Latencies in microseconds with this number of customers, and the rate per microsecond.
 fn closed(cv: f64, customers: usize, count: usize) -> (Vec<f64>, f64) {
     let mut device = device(cv);
     let (mut latencies, mut last) = (Vec::new(), Nanos::ZERO);
@@ -41,7 +41,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// What a command takes outside the flash core, microseconds.
+/// Time of a command outside the flash core, in microseconds.
 fn delay() -> f64 {
     mean(&closed(0.0, 1, 100).0) - SERVICE
 }
@@ -65,7 +65,7 @@ fn a_closed_loop_has_the_rate_of_mean_value_analysis() {
         let expected = mean_value_analysis(customers, delay);
         let (_, rate) = closed(1.0, customers, 200_000);
         assert!((rate / expected - 1.0).abs() < 0.01, "{customers}: {rate}, {expected} expected");
-        // Times that are always the same fit between one another.
+        // Constant times interleave without waits.
         let fitting = (customers as f64 / (delay + SERVICE)).min(1.0 / SERVICE);
         let (_, rate) = closed(0.0, customers, 10_000);
         assert!((rate / fitting - 1.0).abs() < 0.01, "{customers}: {rate}, {fitting} expected");
@@ -91,8 +91,8 @@ fn one_at_a_time_has_the_mean_and_the_variation() {
     }
 }
 
-/// Commands that come at random: the wait is rho / (1 - rho) times half of a service time, and the
-/// squared coefficient of variation times as much again.
+/// Commands with random arrivals: the wait is rho / (1 - rho) times half of a service time, times
+/// one plus the squared coefficient of variation.
 #[test]
 fn an_open_queue_waits_by_pollaczek_and_khinchine() {
     let delay = delay();

@@ -1,5 +1,6 @@
-//! The SLC cache against what can be computed by hand: its size, the rates before and after the
-//! cliff, the way to the cliff with folding beside it, folding at rest, reads, TRIM, wear.
+//! The SLC cache compared with values that can be computed by hand: its size, the rates before and
+//! after the cliff, the time until the cliff with concurrent folding, idle folding, reads, TRIM,
+//! wear.
 //!
 //! Times of the drive here, per program of a die (two planes, 32 KiB): 200 us with one bit per
 //! cell, 600 us on average with three. Folding 32 KiB takes a die 2 x 25 us of reads and 600 us of
@@ -14,7 +15,8 @@ const ROW: f64 = 4.0 * 2.0 * 16_384.0;
 const SLC_US: f64 = 200.0;
 const TLC_US: f64 = 600.0;
 const FOLD_US: f64 = TLC_US + 2.0 * 25.0;
-/// Pages of a superblock: four dies, two planes, 96 flash pages of four; a third of them.
+/// Pages of a superblock: four dies, two planes, 96 flash pages of four; a third of them with one
+/// bit per cell.
 const NATIVE: u64 = 4 * 2 * 96 * 4;
 const SLC: u64 = NATIVE / 3;
 const SUPERBLOCKS: u64 = 220;
@@ -44,7 +46,7 @@ fn profile() -> Profile {
         .set("write_buffer.size_kib", 2048)
 }
 
-/// Superblocks of static and dynamic cache, and the free ones that it leaves alone.
+/// Superblocks of static and dynamic cache, and free superblocks that it keeps.
 fn cached(fixed: u64, dynamic: u64, keep: u64, when_full: &str, ratio: f64) -> Profile {
     let keep_mb = (keep * NATIVE) as f64 * 4096.0 / 1e6;
     let mb = [fixed as f64 * SLC_MB, dynamic as f64 * SLC_MB, keep_mb];
@@ -69,7 +71,7 @@ fn assert_near(got: f64, expected: f64, percent: f64) {
     assert!(error.abs() <= percent, "{got} against {expected}: {error:.2} %");
 }
 
-/// Whole superblocks of the cache, in blocks of 128 KiB.
+/// Data of whole superblocks of the cache, in blocks of 128 KiB.
 fn blocks(superblocks: u64) -> u64 {
     superblocks * SLC / 32
 }
@@ -83,13 +85,13 @@ fn a_burst_runs_at_the_narrower_of_link_and_slc_programs() {
     assert_near(write(&mut narrow.device(), 0, blocks(50)), link, 1.0);
 }
 
-/// Behind the cliff, `direct`: dies x planes x page / tPROG. The buffer's pages are on their way
-/// still.
+/// After the cliff with `direct`, the rate is dies x planes x page / tPROG. The buffer's pages are
+/// still under way.
 #[test]
 fn the_cliff_comes_when_the_cache_is_full() {
     for (fixed, dynamic) in [(20, 0), (0, 20), (5, 15)] {
         let mut device = cached(fixed, dynamic, 20, "direct", 0.0).device();
-        // The last 2 MB of 84 are on their way yet.
+        // The last 2 MB of 84 are still under way.
         assert_near(write(&mut device, 0, blocks(20)), ROW / SLC_US, 3.0);
         assert_eq!(device.counters().slc_pages, 20 * SLC);
         write(&mut device, blocks(20), 100);
@@ -101,8 +103,8 @@ fn the_cliff_comes_when_the_cache_is_full() {
     }
 }
 
-/// Each page written is followed by `r` pages folded: the cache holds out for 1 / (1 - r) of its
-/// size, and each page takes the dies SLC + r x fold.
+/// Each written page is followed by `r` folded pages: the cache lasts for 1 / (1 - r) of its size,
+/// and each page takes the dies SLC + r x fold.
 #[test]
 fn folding_beside_writes_puts_the_cliff_off() {
     for (ratio, dynamic) in [(0.25, 40), (0.5, 30)] {
@@ -115,7 +117,7 @@ fn folding_beside_writes_puts_the_cliff_off() {
             assert!(number < blocks(200), "a cliff");
         }
         assert_near(number as f64 / blocks(1) as f64, held, 5.0);
-        // The same again, in one go, as far as the cache holds.
+        // The same amount again, in one go, as far as the cache lasts.
         let mut device = cached(0, dynamic, 20, "direct", ratio).device();
         write(&mut device, 0, blocks(4));
         let rate = write(&mut device, blocks(4), (number as f64 * 0.75) as u64);
@@ -124,7 +126,7 @@ fn folding_beside_writes_puts_the_cliff_off() {
     }
 }
 
-/// `fold`: every page waits for one to be folded, slower than the flash by itself.
+/// With `fold`, every page waits for a page to be folded, which is slower than the native flash.
 #[test]
 fn a_drive_that_waits_for_folding_falls_below_native_speed() {
     for (fixed, dynamic) in [(12, 0), (0, 12), (4, 8)] {
@@ -141,7 +143,7 @@ fn a_drive_that_waits_for_folding_falls_below_native_speed() {
     }
 }
 
-/// A page of dynamic cache takes three of what is free beyond `keep`.
+/// A page of dynamic cache needs three free pages beyond `keep`.
 #[test]
 fn the_dynamic_cache_shrinks_as_the_drive_fills() {
     for (full, keep) in [(0, 20), (90, 20), (165, 20), (172, 20), (190, 20), (150, 55)] {
@@ -155,7 +157,7 @@ fn the_dynamic_cache_shrinks_as_the_drive_fills() {
         let (size, held) = device.cache_pages();
         assert!(held < SLC, "{full}: no more than an open superblock: {held}");
         assert!(size / SLC + 1 >= expected && size / SLC <= expected + 1, "{full}: {}", size / SLC);
-        // So much is written at full speed indeed.
+        // This amount is indeed written at full speed.
         let before = device.counters().slc_pages;
         at_depth(&mut device, 8, (0..blocks(40)).map(block));
         let cached = (device.counters().slc_pages - before) / SLC;
@@ -164,7 +166,7 @@ fn the_dynamic_cache_shrinks_as_the_drive_fills() {
     }
 }
 
-/// Folding at rest begins in time, runs at the dies' speed, and the next burst is a full one.
+/// Idle folding begins in time, runs at the dies' speed, and the next burst is a full one.
 #[test]
 fn a_rest_empties_the_cache() {
     let mut device = cached(5, 25, 20, "direct", 0.0).device();
@@ -178,15 +180,15 @@ fn a_rest_empties_the_cache() {
     assert_near(device.counters().copied_pages as f64, 15.0 * SLC as f64, 5.0);
     device.ftl().check_invariants();
     device.idle_until(begin.after(Nanos::millis(100)).after(Nanos((whole * 1.1) as u64)));
-    // The open superblock stays: it is full, but not yet left for another.
+    // The open superblock stays: it is full, but no other has been opened yet.
     assert_eq!(device.counters().copied_pages, 29 * SLC);
     assert_eq!(device.counters().placed_pages, 59 * SLC);
     assert_near(write(&mut device, 4000, blocks(29)), ROW / SLC_US, 2.0);
     device.ftl().check_invariants();
 }
 
-/// How a rest is divided makes no difference, with garbage collection beside folding, and with a
-/// map whose pages the copies load and write back in the rest.
+/// Dividing a rest into parts makes no difference, also with garbage collection alongside folding,
+/// and with a map whose pages the copies load and write back in the rest.
 #[test]
 fn a_rest_in_parts_is_a_rest() {
     let idle = cached(3, 20, 10, "direct", 0.0)
@@ -244,13 +246,13 @@ fn a_trimmed_cache_is_an_empty_cache() {
     }
 }
 
-/// Erases of the cache wear less: an eighth here; static and dynamic superblocks alike.
+/// Erases of the cache cause less wear: here an eighth, for static and dynamic superblocks alike.
 #[test]
 fn the_cache_wears_its_flash_less() {
     for fixed in [0, 4] {
         let profile = cached(fixed, 4 - fixed, 20, "direct", 0.0).with("health.rated_cycles", 1.0);
         let mut device = profile.device();
-        // Written and trimmed again and again: only the cache is used.
+        // Repeated writes and trims use only the cache.
         for _ in 0..1000 {
             at_depth(&mut device, 8, (0..blocks(4)).map(block));
             let trim = Io::new(Op::Trim, 0, 4 * SLC as u32 * 8);
@@ -258,19 +260,19 @@ fn the_cache_wears_its_flash_less() {
         }
         let counters = device.counters();
         assert_eq!(counters.slc_pages, counters.host_pages);
-        // Superblocks are erased one ahead of their use, fresh ones never.
+        // Superblocks are erased one ahead of their use; fresh ones are never erased.
         assert_eq!(counters.slc_erases, counters.erases);
         assert!(counters.erases > 4000 - SUPERBLOCKS - 2, "{}", counters.erases);
         let worn = (0..SUPERBLOCKS as u32).map(|i| device.ftl().cycles(i)).max().expect("some");
         let mean = counters.slc_erases as f64 / 8.0 / SUPERBLOCKS as f64;
         assert_eq!(device.health().percentage_used, Some((mean * 100.0) as u8));
-        // Static superblocks take it all, dynamic ones take turns.
+        // Static superblocks take all erases, dynamic ones share them.
         let expected = if fixed > 0 { 1000 / 8 } else { 4000 / 220 / 8 };
         assert!(worn.abs_diff(expected) <= 2, "{worn} against {expected}");
     }
 }
 
-/// Programs with one bit per cell have an energy of their own.
+/// Programs with one bit per cell have a separate energy.
 #[test]
 fn energy_counts_by_bits_per_cell() {
     let energy = |slc_uj: f64| {
@@ -304,8 +306,8 @@ fn what_cannot_be_is_refused() {
     refused(&some().set("nand.program_us", vec![200.0]), "slc_cache", "two to four page types");
 }
 
-/// A fill goes fast, then beside a third of a page of folding for each page, then at the rate of
-/// TLC once the cache is empty; it is closed until a rest.
+/// A fill is fast at first, then slower with a third of a page folded per page, then at the rate of
+/// TLC once the cache is empty. The cache stays closed until a rest.
 #[test]
 fn folding_that_begins_when_the_cache_is_full_ends_before_the_drive_is() {
     let mut device =

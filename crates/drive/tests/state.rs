@@ -1,7 +1,8 @@
-//! A drive's state as a value: a copy, and a drive read back, go on exactly as the original does.
+//! The state of a drive as a value: a copy, and a drive read back, continue exactly as the
+//! original.
 //!
 //! At a random moment of a random load (requests under way, erases waiting, garbage collection half
-//! done) the drive is copied, saved and restored; then all go on with the same requests. Wrong
+//! done) the drive is copied, saved and restored; then all continue with the same requests. Wrong
 //! states are refused or harmless.
 
 use crate::support::Profile;
@@ -26,7 +27,7 @@ fn base() -> Profile {
         .set("gc.target_mb", 2.5)
 }
 
-/// Drives with every part that a profile can have.
+/// Drives with every optional part of a profile.
 fn profiles() -> Vec<Profile> {
     let wears = base()
         .wearing()
@@ -80,7 +81,7 @@ fn profiles() -> Vec<Profile> {
     ]
 }
 
-/// What a host sees of a step.
+/// Result of a step as seen by a host.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Done(u32, Nanos, [u64; 10], bool),
@@ -103,7 +104,7 @@ fn serve_until(device: &mut Device, until: Nanos, seen: &mut Vec<Seen>) {
     }
 }
 
-/// One step of a host that does everything a host can do.
+/// One step of a host that uses all functions of the drive.
 fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
     let now = device.now().after(Nanos(rng.below(30_000)));
     let lba = rng.below(USER * 8);
@@ -212,7 +213,7 @@ fn a_state_cut_short_too_long_or_of_another_drive_is_refused() {
     assert!(restore(&vec![0xFF; bytes.len()]).is_some());
 }
 
-/// Bytes changed at random, so that no checksum would help: an error, or a drive that serves.
+/// Bytes changed at random, without a checksum: an error, or a drive that serves.
 #[test]
 fn a_wrong_state_is_refused_or_serves() {
     let (mut refused, mut serves) = (0, 0);
@@ -233,7 +234,7 @@ fn a_wrong_state_is_refused_or_serves() {
                     refused += 1;
                 }
                 Ok(mut device) => {
-                    // What a power cut falls back to was not looked at: it is harmless in releases.
+                    // Data for power cuts is not checked: errors in it are harmless in releases.
                     let ios = (0..50).map(|_| {
                         let lba = rng.below(USER * 8 - 64);
                         let op = [Op::Write, Op::Read, Op::WriteFua, Op::Trim][lba as usize % 4];
@@ -248,12 +249,12 @@ fn a_wrong_state_is_refused_or_serves() {
     assert!(refused > 300 && serves > 100, "{refused} refused, {serves} serve");
 }
 
-/// When this fails, what is written has changed: raise `STATE_VERSION`, then bless the new size.
+/// If this fails, the format has changed: raise `STATE_VERSION`, then update the size here.
 #[test]
 fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (32, vec![45269, 47451, 45338, 45866, 47423, 45310, 49881, 46901, 54485])
+        (33, vec![45269, 47451, 45338, 45866, 47423, 45310, 49881, 46901, 54485])
     );
 }

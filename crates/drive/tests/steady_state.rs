@@ -1,11 +1,11 @@
-//! Steady state as the control loop of garbage collection reaches it, against closed forms and mean
+//! Steady state of garbage collection under its control loop, compared with closed forms and mean
 //! fields.
 //!
-//! Write amplification follows from policy, load, and the spare space that really is in use: the
-//! physical pages less what stays free on average. Nothing in the profile says it. Forms: greedy
+//! Write amplification follows from policy, load, and the spare space really in use: the physical
+//! pages less those that stay free on average. No key of the profile sets it. Forms: greedy
 //! Desnoyers (SYSTOR 2012), FIFO Xiang and Kurkoski (2012) with classes of pages as in Desnoyers
-//! (TOS 2014), d-choices the mean field of Van Houdt (SIGMETRICS 2013). Whose turn it is,
-//! firmware's or flash's, is in the last tests: program times decide only when the dies are busy.
+//! (TOS 2014), d-choices the mean field of Van Houdt (SIGMETRICS 2013). The last tests cover the
+//! bottleneck, firmware or flash: program times matter only when the dies are busy.
 
 use crate::formula::{assert_within, fifo_formula, greedy_formula};
 use crate::support::{Profile, at_depth, one_by_one, page};
@@ -16,7 +16,7 @@ const BLOCKS: u32 = 2048;
 const PAGES: u32 = 64;
 const USER: u64 = 122_096;
 
-/// A drive without time, paced by the control loop alone, with one frontier as in the closed forms.
+/// A drive without time, paced only by the control loop, with one frontier as in the closed forms.
 fn paced(policy: &str, choices: i64) -> Device {
     profile(policy, choices).device()
 }
@@ -40,7 +40,7 @@ fn fill(device: &mut Device) {
     one_by_one(device, (0..USER).map(|lpn| page(Op::Write, lpn)));
 }
 
-/// Amplification of `count` requests that `draw` gives, and the mean of free pages meanwhile.
+/// Amplification of `count` requests from `draw`, and the mean of free pages meanwhile.
 fn measured(device: &mut Device, count: u64, mut draw: impl FnMut() -> Io) -> (f64, f64) {
     let before = device.counters();
     let (mut free, mut samples) = (0, 0);
@@ -82,7 +82,7 @@ fn fifo_of_classes(alpha: f64, classes: &[(f64, f64)]) -> f64 {
     a
 }
 
-/// Mean field of d-choices (Van Houdt 2013), relaxed until it stands.
+/// Mean field of d-choices (Van Houdt 2013), relaxed until it converges.
 fn mean_field(alpha: f64, b: usize, d: i32) -> f64 {
     let mut pi = vec![0.0; b + 1];
     let filled = b as f64 / alpha;
@@ -123,7 +123,7 @@ fn two_choices_meet_the_mean_field_at_the_default_spare() {
     assert_within(a, mean_field(alpha, PAGES as usize, 2), 3.0);
 }
 
-/// A circular log moves what nobody writes as well: such a class costs as much as any other page.
+/// A circular log also moves data that nobody writes: such a class costs as much as any other page.
 #[test]
 fn data_that_is_never_written_again_costs_a_circular_log_its_copies() {
     for written in [0.8, 0.4] {
@@ -166,7 +166,7 @@ fn zipf_writes_meet_the_form_of_their_classes() {
     assert_within(a, fifo_of_classes(alpha, &classes), 3.0);
 }
 
-/// What is never overwritten lies in full blocks that greedy never takes.
+/// Data that is never overwritten is in full blocks that greedy never takes.
 #[test]
 fn a_smaller_span_has_more_spare_space() {
     let span = USER * 3 / 4;
@@ -175,8 +175,8 @@ fn a_smaller_span_has_more_spare_space() {
     assert_within(a, greedy_formula(alpha, f64::from(PAGES)), 3.0);
 }
 
-/// Blocks of 32 requests and more: of fewer, many are still full when they are the oldest, and
-/// passed over.
+/// Blocks of 32 requests and more: with fewer, many blocks are still full when they are the oldest,
+/// and are skipped.
 #[test]
 fn the_size_of_requests_does_not_matter_to_fifo() {
     for pages in [4, 8] {
@@ -207,8 +207,8 @@ fn amplification_falls_when_writes_turn_sequential() {
     assert!(quarters[3] < 0.5 * random, "{random}, {quarters:?}");
 }
 
-/// An empty victim pays what is owed; the one after it, half overwritten now, is empty when its
-/// turn comes.
+/// An empty victim pays the debt; the one after it, half overwritten now, is empty when its turn
+/// comes.
 #[test]
 fn sequential_overwrites_copy_nothing_once_random_ones_are_gone() {
     let eight = f64::from(8 * PAGES) * 4096.0 / 1e6;
@@ -226,15 +226,15 @@ fn sequential_overwrites_copy_nothing_once_random_ones_are_gone() {
     assert!(passes[3] < 1.001, "{passes:?}");
 }
 
-/// What random writes in steady state come to.
+/// Results of random writes in steady state.
 struct Steady {
     per_s: f64,
     amplification: f64,
-    /// Shares of the time in which each is busy: host, link, flash core, channels, dies.
+    /// Busy shares of the time: host, link, flash core, channels, dies.
     busy: [f64; 5],
 }
 
-/// Random writes on 16 dies whose programs take so many times as long.
+/// Random writes on 16 dies whose programs take `program_times` as long.
 fn random_writes(program_times: f64) -> Steady {
     let profile = Profile::sm951()
         .cool()
@@ -290,9 +290,8 @@ fn random_writes(program_times: f64) -> Steady {
     }
 }
 
-/// With programs of four times the length the dies are the limit, and the host is slowed by them;
-/// free space stands a little lower, so amplification does, too. `--nocapture` prints which
-/// resource is busy how much.
+/// With programs of four times the length, the dies are the limit and slow the host. Free space is
+/// a little lower, and so is amplification. `--nocapture` prints the busy share of each resource.
 #[test]
 fn program_times_decide_when_the_dies_are_busy_and_only_then() {
     println!("tPROG    IOPS   amplification   host   link   core   channels   dies, % busy");
@@ -314,7 +313,7 @@ fn program_times_decide_when_the_dies_are_busy_and_only_then() {
     assert_within(slow.amplification, usual.amplification, 15.0);
 }
 
-/// Places differ in their times: percentiles have a tail, and the mean stays.
+/// Times differ between places: percentiles have a tail, and the mean stays.
 #[test]
 fn read_times_differ_from_page_to_page() {
     let mut device = Profile::sm951()
@@ -342,8 +341,8 @@ fn read_times_differ_from_page_to_page() {
     assert!(tail > median + 6_000 && tail < median + 15_000, "{median} and {tail} ns");
 }
 
-/// Behind word lines garbage collection runs once for as many pages as a word line of all planes of
-/// a die holds, for all of them, and write amplification is that of collection behind each command.
+/// After word lines, garbage collection runs once for all pages of a word line of all planes of a
+/// die, and write amplification is that of collection after each command.
 #[test]
 fn collection_behind_word_lines_comes_in_batches_of_the_same_sum() {
     let (page_types, planes) = (3, 4);

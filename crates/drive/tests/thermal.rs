@@ -1,4 +1,4 @@
-//! The heat network, its throttling and its sensor against closed forms.
+//! The heat network, its throttling and its sensor compared with closed forms.
 
 use crate::support::{Profile, at_depth, closed_loop, page, repeated};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
@@ -28,7 +28,7 @@ fn with_heatsink(profile: Profile) -> Profile {
         .with("thermal.network.heatsink.to_air_k_per_w", 4.0)
 }
 
-/// Idle power heats the controller's node alone: a drive at rest is a heater of this power.
+/// A drive at rest as a heater of this power: idle power heats only the controller's node.
 fn heater(profile: Profile, milliwatt: f64) -> Device {
     profile.set("energy.idle_mw", milliwatt).cool().device()
 }
@@ -63,8 +63,8 @@ fn one_node_follows_its_exponential_exactly() {
     }
 }
 
-/// With all power into the controller: the module rises by P x R(module-air), the controller by P x
-/// R(controller-module) more, and the flash, which carries no heat away, is as warm as the module.
+/// With all power into the controller, the module rises by P x R(module-air), the controller by P x
+/// R(controller-module) more, and the flash, which conducts no heat away, is as warm as the module.
 #[test]
 fn a_network_comes_to_its_steady_state() {
     let mut device = heater(network(), 3000.0);
@@ -72,9 +72,9 @@ fn a_network_comes_to_its_steady_state() {
     assert_near(&nodes(&device), &[25.0 + 24.0 + 9.0, 25.0 + 24.0, 25.0 + 24.0], 1e-6);
 }
 
-/// Kirchhoff by hand. Unknown rises above ambient: controller c, flash n, module m, sink s;
-/// (c-m)/3 + (c-s)/1 = P, (n-m)/2 + (n-s)/1.5 = 0, m/8 = (c-m)/3 + (n-m)/2,
-/// s/4 = (c-s)/1 + (n-s)/1.5. What comes in leaves through module and sink.
+/// Kirchhoff's laws by hand. Unknown rises above ambient: controller c, flash n, module m, sink s;
+/// (c-m)/3 + (c-s)/1 = P, (n-m)/2 + (n-s)/1.5 = 0, m/8 = (c-m)/3 + (n-m)/2, s/4 = (c-s)/1 +
+/// (n-s)/1.5. All heat leaves through module and sink.
 #[test]
 fn a_heatsink_takes_its_share() {
     let mut device = heater(with_heatsink(network()), 3000.0);
@@ -91,9 +91,9 @@ fn a_heatsink_takes_its_share() {
     assert_near(&balances, &[0.0; 5], 1e-6);
 }
 
-/// Two nodes in closed form: flash of next to no capacity hangs on the module without a flow. C1
-/// T1' = P - (T1-T2)/R1, C2 T2' = (T1-T2)/R1 - T2/R2: the slower of two exponentials is left after
-/// some seconds, so logarithms of the distance to steady state fall by its rate.
+/// Two nodes in closed form: flash with almost no capacity is attached to the module without a
+/// flow. C1 T1' = P - (T1-T2)/R1, C2 T2' = (T1-T2)/R1 - T2/R2. After some seconds only the slower
+/// of two exponentials is left, so logarithms of the distance to steady state fall by its rate.
 #[test]
 fn a_network_settles_with_its_slowest_time_constant() {
     let (c1, c2, r1, r2) = (1.5, 5.1, 3.0, 8.0f64);
@@ -140,7 +140,7 @@ fn a_sensor_is_read_at_intervals_and_rounds() {
     assert_eq!(device.health().temperature_c, 75.0);
 }
 
-/// The clock falls from `on_c` to `full_c` in equal steps, each with the stage's own hysteresis.
+/// The clock falls from `on_c` to `full_c` in equal steps, each with the stage's hysteresis.
 #[test]
 fn a_stage_with_full_c_takes_hold_step_by_step() {
     let spec = Profile::sm951().spec();
@@ -156,12 +156,12 @@ fn a_stage_with_full_c_takes_hold_step_by_step() {
     }
 }
 
-/// A tenth of a degree of a threshold moves the rate of a load that throttles by less than half a
-/// percent.
+/// A change of a threshold by a tenth of a degree changes the rate of a throttled load by less than
+/// half a percent.
 #[test]
 fn no_rate_hangs_on_a_tenth_of_a_degree() {
     let rate = |on_c: f64| {
-        // Light parts come to their steady state within seconds.
+        // Light parts reach their steady state within seconds.
         let mut profile =
             ["controller", "nand", "module"].iter().fold(Profile::sm951(), |profile, node| {
                 profile.set(&format!("thermal.network.{node}_j_per_k"), 0.2)
@@ -177,9 +177,9 @@ fn no_rate_hangs_on_a_tenth_of_a_degree() {
     assert!((one / other - 1.0).abs() < 0.005, "{one} against {other} a second");
 }
 
-/// Where the cores set the rate, what a slower clock adds to an I/O, waiting behind others and
-/// behind garbage collection included, is booked as throttling: as much as the drive is faster at
-/// full clock.
+/// If the cores set the rate, the time that a slower clock adds to an I/O, including waits for
+/// others and for garbage collection, counts as throttling: it equals the gain of the drive at full
+/// clock.
 #[test]
 fn the_share_of_throttling_is_what_full_clock_would_save() {
     let run = |clock_percent: Option<f64>| {
@@ -212,8 +212,8 @@ fn the_share_of_throttling_is_what_full_clock_would_save() {
     assert_near(&[share], &[1.0 - cool / hot], 0.02);
 }
 
-/// Time above the limits: the warning's up to the critical temperature, the critical one's above
-/// it.
+/// Time above the limits: time above the warning temperature up to the critical one, and time above
+/// the critical one.
 #[test]
 fn time_above_the_limits_is_counted() {
     let profile =
@@ -233,7 +233,7 @@ fn time_above_the_limits_is_counted() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: repeated(200), ..ProptestConfig::default() })]
 
-    /// Any allowed resistances and capacities: no node ever leaves what steady power can reach.
+    /// For any allowed resistances and capacities, no node ever leaves the range of steady power.
     #[test]
     fn no_network_is_unstable(
         capacities in prop::collection::vec(-1.0..6.0f64, 4),
@@ -278,8 +278,8 @@ fn impossible_networks_are_refused_by_name() {
         assert!(error.to_string().starts_with(says), "{error}");
         assert!(error.to_string().contains("\nhint: "), "{error}");
     };
-    refused(network().with("thermal.capacity_j_per_k", 8.0), "thermal: this mixture");
-    refused(Profile::sm951().without("thermal.network"), "thermal: this mixture");
+    refused(network().with("thermal.capacity_j_per_k", 8.0), "thermal: this combination");
+    refused(Profile::sm951().without("thermal.network"), "thermal: this combination");
     refused(network().with("thermal.network.nand_j_per_k", 0.0), "thermal.network.nand_j_per_k: 0");
     let sensor = |node: &str, interval: i64| {
         network().with("thermal.sensor.node", node).with("thermal.sensor.interval_ms", interval)
@@ -289,7 +289,7 @@ fn impossible_networks_are_refused_by_name() {
     refused(sensor("nand", 250), "thermal.sensor.interval_ms: 250");
 }
 
-/// A rest that ends within a step does not forget that a command came in it.
+/// A rest that ends within a step keeps the information that a command came in it.
 #[test]
 fn a_step_with_a_command_is_awake_however_often_it_is_looked_at() {
     let energy = |looks: u64| {

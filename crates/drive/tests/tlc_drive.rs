@@ -1,4 +1,5 @@
-//! A TLC drive of 2019 against its data sheet: `drives/970-evo-plus-1tb.toml` (sources are there).
+//! A TLC drive of 2019 compared with its data sheet: `drives/970-evo-plus-1tb.toml` (sources are
+//! there).
 //!
 //! The data sheet's depth of 32 is that of each of four workers.
 
@@ -55,13 +56,13 @@ fn the_data_sheet_comes_out() {
     assert_near("GB 44 to 59, MB/s", rates[44..].iter().sum::<f64>() / 16.0, 1700.0, 3.0);
     let cliff = rates.iter().position(|&rate| rate < 2500.0).expect("a cliff");
     assert_near("cliff after GB", cliff as f64, 42.0, 3.0);
-    // Folded within a minute of rest, and fast again.
+    // The cache is folded within a minute of rest, and writes are fast again.
     device.idle_until(device.now().after(Nanos::secs(60)));
     let again: Vec<f64> = (60..102).map(|number| write_gb(&mut device, number)).collect();
     assert_near("after a rest, MB/s", again[..40].iter().sum::<f64>() / 40.0, 3300.0, 3.0);
     device.idle_until(device.now().after(Nanos::secs(120)));
 
-    // A data sheet's reads are of data just written, in the cache.
+    // Reads of the data sheet are of newly written data in the cache.
     (0..30).for_each(|number| _ = write_gb(&mut device, number));
     assert_near("random reads at 1, K", random(&mut device, Op::Read, 1, 20_000), 19.0, 5.0);
     assert_near("random reads at 128, K", random(&mut device, Op::Read, 128, 100_000), 600.0, 5.0);
@@ -79,7 +80,7 @@ fn the_data_sheet_comes_out() {
     device.ftl().look_up(drivebay_units::Lpn(0)).expect("written");
 }
 
-/// The data sheet's mean power: 6.0 W of writes, 5.5 W of reads.
+/// Mean power of the data sheet: 6.0 W of writes, 5.5 W of reads.
 #[test]
 fn power_is_the_data_sheets() {
     let mut device = drive();

@@ -1,5 +1,4 @@
-//! Dynamic wear levelling: it evens out chance, and leaves flash alone that holds data nobody
-//! changes.
+//! Dynamic wear levelling: it evens out chance, and does not move flash with static data.
 
 use crate::support::{Profile, one_by_one, page};
 use drivebay_drive::{Device, Op};
@@ -17,8 +16,8 @@ fn profile(dynamic: bool) -> Profile {
         .with("wear_leveling.dynamic", dynamic)
 }
 
-/// Everything written once, then `rounds` times as many writes as there are pages, all to the first
-/// half.
+/// A drive with everything written once, then `rounds` times as many writes as there are pages, all
+/// to the first half.
 fn worn(profile: &Profile, rounds: u64) -> Device {
     let mut device = profile.device();
     let mut rng = Rng::new(11).fork("wear");

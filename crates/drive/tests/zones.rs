@@ -1,5 +1,5 @@
-//! Zones against a naive model of the zone state machine (NVMe Zoned Namespace command set 1.1),
-//! and what they cost.
+//! Zones compared with a naive model of the zone state machine (NVMe Zoned Namespace command set
+//! 1.1), and their costs.
 
 use crate::support::{Profile, at_depth, one_by_one, repeated};
 use drivebay_drive::{Device, DeviceError, Io, Op, Stage, Zone, ZoneProblem, ZoneState};
@@ -18,7 +18,7 @@ fn profile() -> Profile {
     plain().zoned(1, 4, 3)
 }
 
-/// Pages of a random write area, and steps of the write pointer in it.
+/// Pages of a random write area, and step of the write pointer in it.
 const AREA: u64 = 8;
 const STEP: u64 = 2;
 
@@ -44,12 +44,12 @@ fn write(zone: u64, page: u64, pages: u32) -> Io {
     Io::new(Op::Write, zone * ZONE + page * 8, pages * 8)
 }
 
-/// Zones by the book, each found by a look at all of them.
+/// Zones by the specification; each search looks at all of them.
 struct Naive {
     zones: Vec<(ZoneState, u64)>,
     /// A finish under way keeps its zone among the active ones.
     finishing: Vec<bool>,
-    /// Of each zone with a random write area, up to where there is data.
+    /// End of the data in the random write area, by zone; `None` without an area.
     areas: Vec<Option<u64>>,
     active_max: usize,
     open_max: usize,
@@ -84,7 +84,7 @@ impl Naive {
         Ok(())
     }
 
-    /// The address that a command ends up with.
+    /// Address at which a command ends up.
     fn take(&mut self, io: Io) -> Result<u64, ZoneProblem> {
         let (zone, at) = ((io.lba / ZONE) as usize, io.lba % ZONE);
         let (state, written) = self.zones[zone];
@@ -230,7 +230,7 @@ fn mapped(device: &Device, zone: u64, pages: std::ops::Range<u64>) -> usize {
     pages.filter(is_mapped).count()
 }
 
-/// Exactly the data below the write pointers is there.
+/// Checks that exactly the data below the write pointers exists.
 fn check_data(device: &Device) {
     for (index, Zone { written, .. }) in (0..).zip(device.zones()) {
         assert_eq!(mapped(device, index, 0..PAGES) as u64, written / 8, "zone {index}");
@@ -310,7 +310,7 @@ fn zones_are_those_of_a_naive_model() {
     }
 }
 
-/// Without capacitors a write pointer goes back to what is on flash: not behind a flush, and
+/// Without capacitors a write pointer goes back to the data on flash: not after a flush, and
 /// without a hole before it.
 #[test]
 fn a_power_cut_takes_write_pointers_back_to_what_is_on_flash() {
@@ -351,8 +351,8 @@ fn a_power_cut_takes_write_pointers_back_to_what_is_on_flash() {
     assert!(lost > 0, "some cut loses something");
 }
 
-/// Commands overlap, resets and finishes go on in steps beside others, and the power is cut amid
-/// them.
+/// Commands overlap, resets and finishes run in steps alongside others, and the power is cut in
+/// between.
 #[test]
 fn zones_are_those_of_a_naive_model_at_depth_and_through_cuts() {
     let (mut cuts, mut shrunk) = (0, 0);
@@ -402,8 +402,8 @@ fn zones_are_those_of_a_naive_model_at_depth_and_through_cuts() {
     assert!(cuts > 100 && shrunk > 100, "{cuts} cuts, {shrunk} pointers went back");
 }
 
-/// A reset of what a finish is still filling ends the finish, which leaves the zone's next stream
-/// alone.
+/// A reset of a zone that a finish is still filling ends the finish, which does not touch the
+/// zone's next stream.
 #[test]
 fn a_reset_ends_a_finish_under_way() {
     let mut device = wide().device();
@@ -465,8 +465,7 @@ fn a_finish_closes_blocks_beside_the_last_program() {
     assert!((50.0..50.1).contains(&longer), "{longer}");
 }
 
-/// What is left of a zone is programmed with nothing, at the rate of writes; a reset takes longer
-/// the more was written.
+/// The rest of a zone is padded at the rate of writes; a reset takes longer the more was written.
 #[test]
 fn a_finish_writes_the_rest_and_a_reset_costs_what_was_written() {
     let zone_pages = 4 * 2 * 64 * 4_u64; // dies, planes, flash pages, pages in each
@@ -498,7 +497,8 @@ fn a_finish_writes_the_rest_and_a_reset_costs_what_was_written() {
     }
 }
 
-/// A reset that takes milliseconds lets reads and writes pass in slices, and takes longer for them.
+/// A reset that takes milliseconds lets reads and writes pass between slices, and takes longer for
+/// them.
 #[test]
 fn commands_go_between_the_slices_of_a_reset() {
     let mut device = wide().device();
@@ -526,8 +526,8 @@ fn commands_go_between_the_slices_of_a_reset() {
     assert!(reset_done.since(begin) > Nanos::millis(2), "{reset_done:?}");
 }
 
-/// What is overwritten in a random write area is programmed once, and what a finish or a flush
-/// leaves unwritten as nothing.
+/// Data that is overwritten in a random write area is programmed once, and blocks that a finish or
+/// a flush leaves unwritten are padded.
 #[test]
 fn overwrites_in_a_random_write_area_cost_no_flash() {
     let mut device = with_areas().device();
@@ -550,8 +550,8 @@ fn overwrites_in_a_random_write_area_cost_no_flash() {
     check_data(&device);
 }
 
-/// An erase that fails without spare flash takes an empty zone with it; the drive's end of life
-/// leaves all to be read.
+/// An erase that fails without spare flash takes an empty zone offline; at the drive's end of
+/// life all zones can only be read.
 #[test]
 fn zones_go_offline_as_blocks_fail_and_are_read_only_at_the_end() {
     let mut device = profile().wearing().set("reliability.block_life_cycles", 60).device();
@@ -587,7 +587,7 @@ fn zones_go_offline_as_blocks_fail_and_are_read_only_at_the_end() {
     assert_eq!(device.zones()[0].state, ZoneState::Offline);
 }
 
-/// Appends to one zone come at any depth, and are told where they are.
+/// Appends to one zone may come at any depth, and return their addresses.
 #[test]
 fn appends_are_told_their_addresses_at_any_depth() {
     let mut device = wide().device();
@@ -627,7 +627,7 @@ fn what_cannot_be_zoned_is_refused() {
         let error = profile.checked().expect_err("refused").to_string();
         assert!(error.starts_with(field) && error.contains(part), "{error}");
     };
-    refused(plain().zoned(3, 4, 4), "zns.zone_superblocks: 3", "multiple of a zone's 1536 sectors");
+    refused(plain().zoned(3, 4, 4), "zns.zone_superblocks: 3", "a zone has 1536 sectors");
     refused(plain().zoned(1, 12, 4), "zns.active: 12", "superblocks");
     let area = |key: &str, n: i64| with_areas().with(&format!("zns.zrwa.{key}"), n);
     refused(area("zones", 5), "zns.zrwa.zones: 5", "at most zns.active, 4");

@@ -442,9 +442,11 @@ fn the_control_socket_wants_to_know_which_drive_is_meant() {
     ] {
         assert_eq!(served.ask(line)["error"], error, "{line}");
     }
-    let control = socket(served.folder.path(), "control");
-    let mode = control.metadata().expect("it is there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o600, "its owner's alone");
+    for name in ["control", "nbd"] {
+        let path = socket(served.folder.path(), name);
+        let mode = path.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "its owner's alone");
+    }
     let mut client = served.connect("control");
     client.write_all(b"drive two status\ndrive one status\ndrive two status\n").expect("room");
     let lines = BufReader::new(client).lines().take(3);

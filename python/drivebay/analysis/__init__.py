@@ -1,6 +1,6 @@
-"""Analysis: figures from results, and published figures beside them. Pure functions.
+"""Analysis: figures from results, compared with published figures. Pure functions.
 
-This room must not know how a test was run, how a result is stored beyond reading it, or how a
+This package must not know how a test was run, how a result is stored beyond reading it, or how a
 figure is shown. Floats are used freely here; percentiles are never averaged, histograms are merged.
 """
 

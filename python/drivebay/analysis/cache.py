@@ -1,10 +1,10 @@
-"""Figures of a drive written in one go: its cache's size and rate, and the rates behind it.
+"""Figures of a drive written in one pass: size and rate of its cache, and the rates after it.
 
-Source: TechPowerUp's fills of whole drives: a drive writes at its cache's rate, then straight to
-flash with all its bits per cell, then no faster than it folds; some have only one of the latter. A
-level ends where the rate falls under three quarters of it for ten seconds (chosen here: direct
-writes of some drives are over half as fast as their cache).
-Left out: what a drive that throttles loses to heat looks the same, unless the test is kept short.
+Source: TechPowerUp's fills of whole drives: a drive writes at its cache's rate, then directly to
+flash with all its bits per cell, then at the rate of folding; some drives have only one of the
+latter two. A level ends where the rate falls under three quarters of it for ten seconds (chosen
+here: direct writes of some drives are over half as fast as their cache). Leaves out: a fall from
+thermal throttling looks the same, unless the test is kept short.
 """
 
 from __future__ import annotations
@@ -30,56 +30,58 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Level:
-    """Seconds of about one rate (MB/s), and what had been written when they ended (GB)."""
+    """A period of roughly constant rate (MB/s), and the total written at its end (GB)."""
 
     rate: Spread
     written_gb: float
 
 
 def levels(timeline: Timeline) -> list[Level]:
-    """At most three levels of the write rate; none of a run without a full second."""
-    found: list[Level] = []
+    """At most three levels of the write rate; empty for a run without a full second."""
+    found_levels: list[Level] = []
     rate, start = timeline.rate_mb_s, 0
-    while start < len(rate) and len(found) < len(NAMES):
+    while start < len(rate) and len(found_levels) < len(NAMES):
         fall = None
-        if len(found) + 1 < len(NAMES):
+        if len(found_levels) + 1 < len(NAMES):
             fall = fall_second(rate[start:], start_s=START_S, stay_s=STAY_S, share=LEVEL)
         end = len(rate) if fall is None else start + fall
         some = spread(rate[start:end])
         assert some is not None, "a level has a second at least: it is not below itself"
-        found.append(Level(some, float(rate[:end].sum()) / 1e3))
-        start = end + 1  # the second of the fall holds a part of either rate
-    return found
+        found_levels.append(Level(some, float(rate[:end].sum()) / 1e3))
+        start = end + 1  # the second of the fall holds a part of both rates
+    return found_levels
 
 
 def cache(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """The levels of each phase, then what every phase has."""
+    """The levels of each phase, then the figures that every phase has."""
     alone = len(phases) == 1
     rows: list[Figure] = []
     for phase in phases:
-        key, of = ("", "") if alone else (f"_{phase.label}", f", {spoken(phase.label)}")
-        rows += _of_levels(levels(phase.timeline), key, of)
+        key, suffix = ("", "") if alone else (f"_{phase.label}", f", {spoken(phase.label)}")
+        rows += _of_levels(levels(phase.timeline), key, suffix)
         rows += of_any_phase(phase, alone=alone)
     firsts = ("rate_cache", "cache_gb", *(("rate_behind",) if alone else ()))
-    main = tuple(one.key for one in rows if one.key.startswith(firsts))
+    main = tuple(row.key for row in rows if row.key.startswith(firsts))
     return Measured(test, phases, by_key(rows + of_phases(phases)), main)
 
 
-def _of_levels(found: list[Level], key: str, of: str) -> list[Figure]:
+def _of_levels(known: list[Level], key: str, suffix: str) -> list[Figure]:
     rows = []
-    none = NEVER_FELL if found else TOO_SHORT
-    for place, (name, words, size, written) in enumerate(NAMES):
-        level = found[place] if place < len(found) else None
+    none = NEVER_FELL if known else TOO_SHORT
+    for place, (name, position, size, written) in enumerate(NAMES):
+        level = known[place] if place < len(known) else None
         some, note = (level.rate, "") if level else (None, none)
         mean = some.mean if some else None
         rows.append(
-            sampled(f"rate_{name}{key}", f"Data rate {words}{of}", mean, "MB/s", some, note)
+            sampled(f"rate_{name}{key}", f"Data rate {position}{suffix}", mean, "MB/s", some, note)
         )
-        if size and level and place + 1 < len(found):
+        if size and level and place + 1 < len(known):
             gb, resolution = level.written_gb, level.rate.mean / 1e3
             rows.append(
-                Figure(f"{size}{key}", f"{written}{of}", gb, "GB", resolution, SECOND, level.rate.n)
+                Figure(
+                    f"{size}{key}", f"{written}{suffix}", gb, "GB", resolution, SECOND, level.rate.n
+                )
             )
         elif size:
-            rows.append(Figure(f"{size}{key}", f"{written}{of}", None, "GB", note=none))
+            rows.append(Figure(f"{size}{key}", f"{written}{suffix}", None, "GB", note=none))
     return rows

@@ -1,4 +1,4 @@
-"""Whether two runs of a test were the same test, so that their figures can be compared."""
+"""Fingerprints of tests, by which runs with the same preparation and load are recognized."""
 
 from __future__ import annotations
 
@@ -32,30 +32,32 @@ LATER: dict[str, Any] = {
     "zone_op": "write",
     "zones": 0,
 }
-"""Fields of a workload, a step or a phase that came after the first shipped results, with the
-values that have no effect: a field that is added belongs here, so that what was run before stays
-the same test."""
+"""Fields of a workload, a step or a phase that were added after the first shipped results, with
+the values that have no effect. Every added field belongs here, so that earlier runs keep
+their fingerprint.
+"""
 
 
 def how(test: Test) -> str:
-    """What must be the same for two runs of a test to be compared, as a fingerprint."""
+    """Fingerprint of everything that must be equal for two runs of a test to be compared."""
     fields = {"kind", "prepare", "phases", "metric_window_s", "metric_queue_depths"}
-    ways = json.dumps(_said(test.model_dump(mode="json", include=fields)), sort_keys=True)
+    ways = json.dumps(_without_unused(test.model_dump(mode="json", include=fields)), sort_keys=True)
     return hashlib.sha256(ways.encode()).hexdigest()[:16]
 
 
 def run_differently(tests: Iterable[Test]) -> bool:
-    """Whether runs of one test had not the same preparation, load and window. A real drive's
-    shorter rests are no difference."""
+    """True if runs of one test differ in preparation, load or window. A real drive's shorter
+    rests are not a difference.
+    """
     return len({how(test.in_real_time()) for test in tests}) > 1
 
 
-def _said(fields: Any) -> Any:
-    """Without what came later and is not used."""
+def _without_unused(fields: Any) -> Any:
+    """Removes later fields that are not used."""
     if isinstance(fields, dict):
         return {
-            name: _said(one)
-            for name, one in fields.items()
-            if name not in LATER or one != LATER[name]
+            name: _without_unused(field)
+            for name, field in fields.items()
+            if name not in LATER or field != LATER[name]
         }
-    return [_said(one) for one in fields] if isinstance(fields, list) else fields
+    return [_without_unused(item) for item in fields] if isinstance(fields, list) else fields

@@ -1,7 +1,7 @@
-"""Under which conditions a drive's tests ran: validity warnings, interruptions, telemetry.
+"""Conditions under which a drive's tests ran: validity warnings, interruptions, telemetry.
 
-Everything comes from the result's steps; a virtual drive has none of it but warnings of a policy
-plug-in that cannot have mattered.
+Everything comes from the result's steps; a virtual drive has only warnings about a policy plug-in
+that had no effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?)(?: ([KMGT])B)?")
 
 @dataclass(frozen=True)
 class ValidityWarning:
-    """One sentence that makes figures suspect, and the tests that it is about."""
+    """A sentence that casts doubt on figures, and the tests that it concerns."""
 
     sentence: str
     test_ids: tuple[str, ...]
@@ -27,10 +27,10 @@ class ValidityWarning:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Of a whole review; for a virtual drive every field but the warnings is empty.
+    """Conditions of a whole review; for a virtual drive every field but the warnings is empty.
 
-    `interruptions` maps a test to how often it was begun in vain; `absent` a source of telemetry to
-    why it is not there; `missed_seconds` is over all tests.
+    `interruptions` maps a test to the number of its interrupted runs; `absent` a source of
+    telemetry to the reason for its absence; `missed_seconds` is the sum over all tests.
     """
 
     warnings: tuple[ValidityWarning, ...]
@@ -43,27 +43,30 @@ class Conditions:
     host: dict[str, Any]
 
     def worst_of_each_kind(self) -> list[tuple[ValidityWarning, int]]:
-        """Of warnings that differ in their numbers and phases alone the one with the largest, and
-        in how many more tests there is another."""
+        """Groups warnings that differ only in their numbers and phases; returns the one with the
+        largest number of each group, and the number of further tests in the group.
+        """
         kinds: dict[str, list[ValidityWarning]] = defaultdict(list)
-        for one in self.warnings:
-            kinds[NUMBER.sub("", PHASE.sub("", one.sentence))].append(one)
-        found = []
+        for warning in self.warnings:
+            kinds[NUMBER.sub("", PHASE.sub("", warning.sentence))].append(warning)
+        worst_ones = []
         for alike in kinds.values():
             worst = max(alike, key=_first_number)
-            tests = {name for one in alike for name in one.test_ids} - {*worst.test_ids}
-            found.append((worst, len(tests)))
-        return found
+            tests = {name for warning in alike for name in warning.test_ids} - {*worst.test_ids}
+            worst_ones.append((worst, len(tests)))
+        return worst_ones
 
 
 def _first_number(warning: ValidityWarning) -> float:
-    found = NUMBER.search(PHASE.sub("", warning.sentence))
-    times = 1000 ** (1 + "KMGT".index(found[2])) if found and found[2] else 1
-    return float(found[1].replace(",", "")) * times if found else 0.0
+    number = NUMBER.search(PHASE.sub("", warning.sentence))
+    times = 1000 ** (1 + "KMGT".index(number[2])) if number and number[2] else 1
+    return float(number[1].replace(",", "")) * times if number else 0.0
 
 
 def conditions(result: Result) -> Conditions:
-    """The conditions of all finished tests together; of what changes between them, the last."""
+    """Conditions of all finished tests together; if a condition changes between tests, the last
+    one.
+    """
     tests: dict[str, list[str]] = defaultdict(list)
     interruptions: dict[str, int] = {}
     absent: dict[str, str] = {}
@@ -72,18 +75,18 @@ def conditions(result: Result) -> Conditions:
     link: dict[str, Any] | None = None
     host: dict[str, Any] = {}
     for step in result.done:
-        found = step.conditions()
-        for sentence in found.get("warnings", []):
+        recorded = step.conditions()
+        for sentence in recorded.get("warnings", []):
             tests[sentence].append(step.id)
-        if cut_short := found.get("interruptions"):
+        if cut_short := recorded.get("interruptions"):
             interruptions[step.id] = len(cut_short)
-        telemetry = found.get("telemetry", {})
-        absent |= {one["source"]: one["why"] for one in telemetry.get("absent", [])}
+        telemetry = recorded.get("telemetry", {})
+        absent |= {source["source"]: source["why"] for source in telemetry.get("absent", [])}
         read |= dict.fromkeys(telemetry.get("read", []))
         seconds += telemetry.get("seconds", 0)
         missed += telemetry.get("missed_seconds", 0)
-        link = found.get("link") or link
-        host = found.get("host") or host
+        link = recorded.get("link") or link
+        host = recorded.get("host") or host
     return Conditions(
         warnings=tuple(ValidityWarning(sentence, tuple(ids)) for sentence, ids in tests.items()),
         interruptions=interruptions,

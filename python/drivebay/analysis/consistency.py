@@ -1,8 +1,8 @@
-"""Performance consistency: a long 4 KiB random write, looked at second by second.
+"""Performance consistency: a long 4 KiB random write, examined second by second.
 
-Source: the method of the AnandTech 2015 client suite: mean of the last 400 s, standard deviation
-of the same 1 s samples, and their ratio (the second figure from June 2015 on). Burst and "after the
-burst" are this project's reading of what the reviewers read off the scatter plots.
+Source: the method of the AnandTech 2015 client suite: mean of the last 400 s, standard deviation of
+the same 1 s samples, and their ratio (the second figure from June 2015 on). Burst and "after the
+burst" are this project's interpretation of values that the reviewers read off the scatter plots.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ BURST_START_S = 3
 
 @dataclass(frozen=True)
 class Consistency:
-    """Figures of one consistency run; IOPS of 1 s samples unless the name says otherwise.
+    """Figures of one consistency run; IOPS of 1 s samples unless the name states another unit.
 
-    `window` has the samples of the last seconds; a short run has fewer of them than asked.
-    `mean_over_sd` is None when every sample is the same. `burst_s` is the number of whole seconds
-    before the rate first falls under half of its start, and None where it never does; then
-    `burst` and `after` are None too. `after_median` is the median of all later seconds.
+    `window` has the samples of the last seconds; a short run has fewer than requested.
+    `mean_over_sd` is None if all samples are equal. `burst_s` is the number of whole seconds before
+    the rate first falls under half of its start, and None if it never does; then `burst` and
+    `after` are None too. `after_median` is the median of all later seconds.
     """
 
     window: Spread
@@ -36,7 +36,7 @@ class Consistency:
 
 
 def consistency(timeline: Timeline, *, window_s: float) -> Consistency | None:
-    """The figures, or None where there is not one full second."""
+    """Computes the figures; None if there is no full second."""
     window = spread(timeline.ios[timeline.last(window_s)])
     if window is None:
         return None

@@ -1,15 +1,16 @@
-"""What matters in a sweep: main effects and interactions of its parameters.
+"""Main effects and interactions of a sweep's parameters.
 
 Sources: Montgomery, Design and Analysis of Experiments (sums of squares, two-way tables); Saltelli
-et al., Global Sensitivity Analysis: The Primer (2008), 1.2.5 (standardized regression). Of each run
-its figures are kept, 8 bytes each; a parameter with a range is grouped into `BINS` equal parts.
+et al., Global Sensitivity Analysis: The Primer (2008), 1.2.5 (standardized regression). Only the
+figures of each run are kept, 8 bytes each; a parameter with a range is grouped into `BINS` equal
+parts.
 
-An effect's share is its sum of squares over the whole one: exact for grids that are complete; for
-random points and Latin hypercubes parameters are not quite orthogonal, and shares need not add up
-to 100 %. What chance alone would give (levels - 1 of the runs' n - 1 degrees of freedom) stands
-beside.
+An effect's share is its sum of squares over the total one: exact for complete grids; for random
+points and Latin hypercubes parameters are not quite orthogonal, and shares need not add up to 100
+%. The share expected by chance alone (levels - 1 of the runs' n - 1 degrees of freedom) is given
+along with it.
 
-Leaves out: effects of three and more parameters together; they are in the rest.
+Leaves out: joint effects of three and more parameters; they are part of the residual.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MEANINGLESS = 1e-12
 
 @dataclass(frozen=True)
 class Factor:
-    """A parameter as the study groups by it: listed levels, or a range in equal parts."""
+    """A parameter of the study: listed levels, or a range in equal parts."""
 
     name: str
     values: tuple[Any, ...] = ()
@@ -44,16 +45,16 @@ class Factor:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """What each level is called."""
+        """Names of the levels."""
         if self.values:
-            return tuple(_word(one) for one in self.values)
+            return tuple(_level_name(value) for value in self.values)
         edges = [self._edge(place / BINS) for place in range(BINS + 1)]
         return tuple(f"{a:.3g} to {b:.3g}" for a, b in itertools.pairwise(edges))
 
     @property
     def is_number(self) -> bool:
-        """Whether its values can be laid on an axis."""
-        return all(isinstance(one, int | float) for one in self.values)
+        """True if its values can be placed on an axis."""
+        return all(isinstance(value, int | float) for value in self.values)
 
     def place(self, value: Any) -> int:
         """The level that a value belongs to."""
@@ -79,7 +80,7 @@ class Factor:
         return self.low + (self.high - self.low) * share
 
 
-def _word(value: Any) -> str:
+def _level_name(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, int | float) else str(value)
@@ -87,7 +88,7 @@ def _word(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Level:
-    """The runs at one level: how many, their mean, and their standard deviation."""
+    """The runs at one level: their number, mean and standard deviation."""
 
     label: str
     n: int
@@ -97,8 +98,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Effect:
-    """A main effect. `share_percent` is of the figure's whole variation, `chance_percent` what
-    chance alone would give; `slope` the standardized regression coefficient, None for words."""
+    """A main effect. `share_percent` is its share of the figure's whole variation,
+    `chance_percent` the share expected by chance; `slope` the standardized regression
+    coefficient, None if the values are not numbers.
+    """
 
     factor: str
     levels: tuple[Level, ...]
@@ -109,7 +112,9 @@ class Effect:
 
 @dataclass(frozen=True)
 class Interaction:
-    """What two parameters do together beyond what each does; `cells[a][b]` may have no runs."""
+    """Joint effect of two parameters beyond their single effects; `cells[a][b]` may have no
+    runs.
+    """
 
     first: str
     second: str
@@ -121,15 +126,17 @@ class Interaction:
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether it is more than noise would give."""
+        """True if the share exceeds the one expected from noise."""
         return self.share_percent > self.chance_percent
 
 
 @dataclass(frozen=True)
 class FigureEffects:
-    """One figure of one test over the sweep; effects and interactions with the strongest first.
+    """One figure of one test over the sweep; effects and interactions sorted with the strongest
+    first.
 
-    `linear_percent` is what a linear regression on the numbers explains, None without any.
+    `linear_percent` is the share explained by a linear regression on the numeric parameters, None
+    if there are none.
     """
 
     key: str
@@ -147,13 +154,14 @@ class FigureEffects:
 
     @property
     def varies(self) -> bool:
-        """Whether there is anything to explain."""
+        """True if the figure varies at all."""
         return self.sd is not None and self.sd**2 > MEANINGLESS * max(self.mean**2, 1e-300)
 
 
 class _Test:
-    """The runs of one test: columns of figures, NaN where a run has none, and of each factor the
-    places of its levels and, of a number, the coded value."""
+    """The runs of one test: columns of figures, NaN where a run has none, and for each factor
+    the indices of its levels and, for numbers, the coded values.
+    """
 
     def __init__(self, factors: int) -> None:
         self.runs = 0
@@ -162,32 +170,33 @@ class _Test:
         self.places = [array("l") for _ in range(factors)]
         self.coded = [array("d") for _ in range(factors)]
         self.points: list[tuple[Any, ...]] = []
-        """Of each run its values of the factors, and its seed."""
+        """Values of the factors and seed of each run."""
 
 
 class Study:
-    """Takes the runs of a sweep in, one at a time, and tells what mattered.
+    """Collects the runs of a sweep, one at a time, and computes the effects of its parameters.
 
     Parameters
     ----------
-    factors : what was varied; values of each run are looked up by their names.
+    factors : the varied parameters; values of each run are looked up by their names.
 
     Attributes
     ----------
-    points : means point by point, where points have several seeds.
+    points : means per point, for points with several seeds.
     """
 
     def __init__(self, factors: Sequence[Factor]) -> None:
         self.factors = tuple(factors)
         self.runs = 0
-        self.points = Points([one.name for one in self.factors])
+        self.points = Points([factor.name for factor in self.factors])
         self._tests: dict[str, _Test] = {}
 
     def add(
         self, row: Mapping[str, Any], labels: Mapping[str, Mapping[str, Sequence[Any]]]
     ) -> None:
-        """A run: its parameters and figures by column, and what each test's figures are called
-        (label, unit, whether it is a main one)."""
+        """Adds a run: its parameters and figures by column, and the labels of each test's
+        figures (label, unit, true for a main figure).
+        """
         name = str(row["test"])
         test = self._tests.setdefault(name, _Test(len(self.factors)))
         self.runs += 1
@@ -199,11 +208,11 @@ class Study:
         for key, column in test.columns.items():
             value = row.get(key)
             column.append(math.nan if value is None else float(value))
-        for number, one in enumerate(self.factors):
-            test.places[number].append(one.place(row[one.name]))
-            if one.is_number:
-                test.coded[number].append(one.coded(row[one.name]))
-        test.points.append((*(row[one.name] for one in self.factors), row.get("seed")))
+        for number, factor in enumerate(self.factors):
+            test.places[number].append(factor.place(row[factor.name]))
+            if factor.is_number:
+                test.coded[number].append(factor.coded(row[factor.name]))
+        test.points.append((*(row[factor.name] for factor in self.factors), row.get("seed")))
         test.runs += 1
 
     @property
@@ -213,11 +222,14 @@ class Study:
 
     @property
     def without_effect(self) -> tuple[str, ...]:
-        """Parameters that had no chance to matter: wherever two runs differ in nothing else, all
-        figures are the same to the last digit. Unknown, and not named, where no two runs do, as
-        in random designs."""
+        """Parameters without any effect: wherever two runs differ in this parameter only, all
+        figures are exactly equal. A parameter is not listed if no two such runs exist, as in
+        random designs.
+        """
         return tuple(
-            one.name for place, one in enumerate(self.factors) if self._is_without_effect(place)
+            factor.name
+            for place, factor in enumerate(self.factors)
+            if self._is_without_effect(place)
         )
 
     def _is_without_effect(self, place: int) -> bool:
@@ -225,23 +237,23 @@ class Study:
         for test in self._tests.values():
             figures = np.array([np.array(column) for column in test.columns.values()]).T
             first: dict[tuple[Any, ...], tuple[Any, bytes]] = {}
-            for point, found in zip(test.points, figures, strict=True):
+            for point, row in zip(test.points, figures, strict=True):
                 rest = (*point[:place], *point[place + 1 :])
-                value, alike = first.setdefault(rest, (point[place], found.tobytes()))
-                if found.tobytes() != alike:
+                value, alike = first.setdefault(rest, (point[place], row.tobytes()))
+                if row.tobytes() != alike:
                     return False
                 compared = compared or value != point[place]
         return compared
 
     def figures(self, test_id: str) -> tuple[FigureEffects, ...]:
-        """Every figure of a test, main ones first, each with its effects."""
+        """Every figure of a test with its effects, main figures first."""
         test = self._tests[test_id]
-        found = [
+        figures = [
             self._figure(test, key, values[known], known)
             for key, column in test.columns.items()
             if (known := np.isfinite(values := np.array(column))).any()
         ]
-        return tuple(sorted(found, key=lambda one: not one.main))
+        return tuple(sorted(figures, key=lambda figure: not figure.main))
 
     def _figure(
         self, test: _Test, key: str, y: Floats, known: npt.NDArray[np.bool_]
@@ -249,18 +261,18 @@ class Study:
         label, unit, main = test.labels[key]
         (whole,) = _levels(("",), np.zeros(len(y), dtype=int), y)
         total = float(((y - whole.mean) ** 2).sum())
-        places = [np.array(one)[known] for one in test.places]
+        places = [np.array(column)[known] for column in test.places]
         numbers = {
-            one.name: np.array(coded)[known]
-            for one, coded in zip(self.factors, test.coded, strict=True)
-            if one.is_number
+            factor.name: np.array(coded)[known]
+            for factor, coded in zip(self.factors, test.coded, strict=True)
+            if factor.is_number
         }
         slopes, linear_percent = _regression(numbers, y)
         effects, between = [], []
         for factor, place in zip(self.factors, places, strict=True):
             levels = _levels(factor.levels, place, y)
             between.append(_between(levels, whole))
-            filled = sum(one.n > 0 for one in levels)
+            filled = sum(level.n > 0 for level in levels)
             share, chance = _shares(between[-1], total, filled - 1, whole.n)
             effects.append(Effect(factor.name, levels, share, chance, slopes.get(factor.name)))
         together = [
@@ -277,8 +289,10 @@ class Study:
             sd=whole.sd,
             lowest=float(y.min()),
             highest=float(y.max()),
-            effects=tuple(sorted(effects, key=lambda one: -one.share_percent)),
-            interactions=tuple(sorted(together, key=lambda one: -one.share_percent)),
+            effects=tuple(sorted(effects, key=lambda effect: -effect.share_percent)),
+            interactions=tuple(
+                sorted(together, key=lambda interaction: -interaction.share_percent)
+            ),
             linear_percent=linear_percent,
         )
 
@@ -296,8 +310,8 @@ class Study:
         width = len(second.levels)
         every = _levels([""] * len(first.levels) * width, places[a] * width + places[b], y)
         cells = tuple(every[at : at + width] for at in range(0, len(every), width))
-        filled = sum(one.n > 0 for one in every)
-        rows = sum(any(one.n for one in line) for line in cells)
+        filled = sum(cell.n > 0 for cell in every)
+        rows = sum(any(cell.n for cell in line) for line in cells)
         columns = sum(any(line[j].n for line in cells) for j in range(width))
         freedom = max(0, filled - rows - columns + 1)
         share, chance = _shares(_between(every, whole) - alone, total, freedom, whole.n)
@@ -307,7 +321,7 @@ class Study:
 
 
 def _levels(labels: Sequence[str], places: npt.NDArray[np.int_], y: Floats) -> tuple[Level, ...]:
-    """The runs at each level, by the places of their levels."""
+    """Statistics of the runs at each level, from the level index of each run."""
     counts = np.bincount(places, minlength=len(labels))
     means = np.bincount(places, y, len(labels)) / np.maximum(counts, 1)
     squares = np.bincount(places, (y - means[places]) ** 2, len(labels))
@@ -321,12 +335,13 @@ def _levels(labels: Sequence[str], places: npt.NDArray[np.int_], y: Floats) -> t
 
 def _between(levels: Sequence[Level], whole: Level) -> float:
     """The sum of squares between levels."""
-    return sum(one.n * (one.mean - whole.mean) ** 2 for one in levels if one.n)
+    return sum(level.n * (level.mean - whole.mean) ** 2 for level in levels if level.n)
 
 
 def _regression(numbers: Mapping[str, Floats], y: Floats) -> tuple[dict[str, float], float | None]:
-    """Standardized coefficients of the coded numbers, and what they explain in percent; nothing if
-    there are too few runs."""
+    """Standardized coefficients of the coded numbers, and the variation that they explain in
+    percent; empty if there are too few runs.
+    """
     if not numbers or len(y) <= len(numbers) + 1:
         return {}, None
     rows = np.column_stack([*numbers.values(), y])
@@ -335,14 +350,14 @@ def _regression(numbers: Mapping[str, Floats], y: Floats) -> tuple[dict[str, flo
     if not scale[-1] > 0:
         return {}, None
     unit = rows / np.where(scale > 0, scale, 1.0)
-    found = np.linalg.lstsq(unit[:, :-1], unit[:, -1], rcond=None)[0]
-    explained = float(found @ unit[:, :-1].T @ unit[:, -1])
-    slopes = dict(zip(numbers, found.tolist(), strict=True))
+    coefficients = np.linalg.lstsq(unit[:, :-1], unit[:, -1], rcond=None)[0]
+    explained = float(coefficients @ unit[:, :-1].T @ unit[:, -1])
+    slopes = dict(zip(numbers, coefficients.tolist(), strict=True))
     return slopes, 100 * min(1.0, max(0.0, explained))
 
 
 def _shares(part: float, total: float, freedom: int, n: int) -> tuple[float, float]:
-    """A sum of squares in percent of the whole one, and what chance would give it."""
+    """A sum of squares in percent of the total, and the percentage expected by chance."""
     share = 100 * max(0.0, part) / total if total > 0 else 0.0
     return min(100.0, share), min(100.0, 100 * max(0, freedom) / (n - 1)) if n > 1 else 0.0
 
@@ -350,7 +365,7 @@ def _shares(part: float, total: float, freedom: int, n: int) -> tuple[float, flo
 def study(
     factors: Sequence[Factor], rows: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]
 ) -> Study:
-    """A study of rows as a sweep's store gives them: columns, and a part's metadata."""
+    """Makes a study of rows as a sweep's store returns them: columns, and a part's metadata."""
     made = Study(factors)
     for row, metadata in rows:
         made.add(row, metadata["labels"])

@@ -1,10 +1,12 @@
-"""Explain: where the time of a test went, by queue depth and over time, alone or against another.
+"""Breakdown of a test's latency by stage, queue depth and time, for one drive or compared with
+another.
 
 The mean latency of a phase is the sum of its stages' means, so a stage's part in it, in its growth
-with the queue depth, and in the gap between two drives are all plain differences. The sentences say
-only what these numbers say; "because" is left to the reader.
+with the queue depth, and in the gap between two drives are all plain differences. The sentences
+state only these numbers; causes are left to the reader.
 
-Left out: tails. The stages are known as means, and nothing here holds for the slowest I/Os alone.
+Leaves out: tails. Only the means of the stages are known, and nothing here holds for the slowest
+I/Os alone.
 """
 
 from __future__ import annotations
@@ -19,24 +21,25 @@ from drivebay.analysis.stages import OverTime, StageShare, meaning, ordered
 from drivebay.definitions.suites import spoken
 
 WORTH_PERCENT = 10.0
-"""A stage is named in a sentence from this part of the whole on."""
+"""Smallest share at which a sentence names a stage."""
 SAME_PERCENT = 1.0
-"""Two latencies that differ by less are called the same."""
+"""Latencies that differ by less are reported as equal."""
 NAMED_MAX = 3
 FULL_PERCENT = 90.0
-"""A part of the drive that works for so much of the time sets the pace."""
+"""Utilization from which a part of the drive is said to set the rate."""
 PARTS = {
     "busy_flash_core_percent": "flash core",
     "busy_dies_percent": "dies",
     "busy_channels_percent": "channels",
 }
-"""Metric of a phase, and the part of the drive in words."""
+"""Names of the drive's parts, by metric of a phase."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """One phase: its mean latency over all I/Os, the stages that it is the sum of, and how much of
-    its time each part of the drive worked."""
+    """One phase: its mean latency over all I/Os, the stages that add up to it, and the
+    utilization of each part of the drive.
+    """
 
     label: str
     queue_depth: int
@@ -47,13 +50,15 @@ class Load:
     busy_percent: Mapping[str, float] = field(default_factory=dict)
 
     def mean_us(self, stage: str) -> float:
-        """A stage's mean per I/O; 0 where it took no time."""
-        return next((one.mean_us for one in self.stages if one.stage == stage), 0.0)
+        """Mean of a stage per I/O; 0 if it took no time."""
+        return next((share.mean_us for share in self.stages if share.stage == stage), 0.0)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stage's part of a difference, in microseconds and in percent of the whole difference."""
+    """Contribution of a stage to a difference, in microseconds and in percent of the whole
+    difference.
+    """
 
     stage: str
     us: float
@@ -62,7 +67,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Gap:
-    """Two drives under one load: how far apart, and which stages that is; `us` is b less a."""
+    """Difference of two drives under one load, and the contributions of the stages; `us` is b
+    less a.
+    """
 
     label: str
     a_us: float
@@ -71,13 +78,15 @@ class Gap:
 
     @property
     def us(self) -> float:
-        """How much longer b takes per I/O; negative where it is faster."""
+        """Additional time per I/O of b; negative if b is faster."""
         return self.b_us - self.a_us
 
 
 @dataclass(frozen=True)
 class Explained:
-    """One test of one drive. `loads` is empty where the target cannot see inside (real drives)."""
+    """Breakdown of one test of one drive. `loads` is empty if the target cannot see inside (real
+    drives).
+    """
 
     test_id: str
     title: str
@@ -86,24 +95,24 @@ class Explained:
 
 
 def explain(measured: Measured) -> Explained:
-    """Where the time of a test went."""
+    """Makes the breakdown of a test."""
     loads = tuple(_load(measured, phase) for phase in measured.phases if phase.stages)
     return Explained(measured.test.id, measured.test.title, loads, tuple(_sentences(loads)))
 
 
 def gaps(a: Explained, b: Explained) -> tuple[Gap, ...]:
-    """The loads that both ran, compared stage by stage."""
+    """Compares the loads that both tests ran, stage by stage."""
     others = {load.label: load for load in b.loads}
-    found = []
+    result = []
     for load in a.loads:
         other = others.get(load.label)
         if other is not None:
-            found.append(Gap(load.label, load.latency_us, other.latency_us, _parts(load, other)))
-    return tuple(found)
+            result.append(Gap(load.label, load.latency_us, other.latency_us, _parts(load, other)))
+    return tuple(result)
 
 
 def compared(a: Explained, b: Explained, *, a_name: str, b_name: str) -> tuple[str, ...]:
-    """One sentence for each load that both ran: who is faster, by how much, in which stages."""
+    """One sentence per load that both ran: the faster drive, the difference, and its stages."""
     lines = []
     for gap in gaps(a, b):
         slower, faster = (b_name, a_name) if gap.us > 0 else (a_name, b_name)
@@ -120,26 +129,26 @@ def compared(a: Explained, b: Explained, *, a_name: str, b_name: str) -> tuple[s
 
 
 def _load(measured: Measured, phase: PhaseFigures) -> Load:
-    apart = len({one.workload.queue_depth for one in measured.phases}) == len(measured.phases)
+    apart = len({other.workload.queue_depth for other in measured.phases}) == len(measured.phases)
     depth = phase.workload.queue_depth
-    by_depth = apart and measured.test.kind != "trace"  # a trace has its own depths
+    by_depth = apart and measured.test.kind != "trace"  # a trace has its own queue depths
     return Load(
         label=f"QD {depth}" if by_depth else spoken(phase.label),
         queue_depth=depth,
         ios=phase.step.total_ios,
-        latency_us=sum(one.mean_us for one in phase.stages),
+        latency_us=sum(share.mean_us for share in phase.stages),
         stages=phase.stages,
         over_time=phase.stages_over_time,
         busy_percent={
-            words: phase.metrics[name] for name, words in PARTS.items() if name in phase.metrics
+            part: phase.metrics[name] for name, part in PARTS.items() if name in phase.metrics
         },
     )
 
 
 def _parts(a: Load, b: Load) -> tuple[Part, ...]:
-    """Every stage's part of b less a, the largest first."""
+    """Contribution of every stage to b less a, the largest first."""
     gap = b.latency_us - a.latency_us
-    names = ordered({one.stage for load in (a, b) for one in load.stages})
+    names = ordered({share.stage for load in (a, b) for share in load.stages})
     parts = [
         Part(name, us, 100 * us / gap if gap else 0.0)
         for name in names
@@ -161,7 +170,7 @@ def _sentences(loads: Sequence[Load]) -> list[str]:
         )
     lines += _busiest(loads)
     changes = [(place, *change) for place, load in enumerate(loads) if (change := _change(load))]
-    most = sorted(changes, key=lambda one: -abs(one[3] - one[2]))[:NAMED_MAX]
+    most = sorted(changes, key=lambda change: -abs(change[3] - change[2]))[:NAMED_MAX]
     for place, stage, before, after in sorted(most):
         where = f" {_at(loads[place].label)}" if len(loads) > 1 else ""
         goes = "rises" if after > before else "falls"
@@ -173,24 +182,24 @@ def _sentences(loads: Sequence[Load]) -> list[str]:
 
 
 def _busiest(loads: Sequence[Load]) -> list[str]:
-    """A sentence about the load under which a part of the drive works most."""
+    """Sentence about the load with the highest utilization of a part of the drive."""
     known = [load for load in loads if load.busy_percent]
     if not known:
         return []
-    load = max(known, key=lambda one: max(one.busy_percent.values()))
-    ranked = sorted(load.busy_percent.items(), key=lambda one: -one[1])
+    load = max(known, key=lambda load: max(load.busy_percent.values()))
+    ranked = sorted(load.busy_percent.items(), key=lambda item: -item[1])
     (most, percent), *others = ranked
     many = most.endswith("s")
-    words = [f"the {most} {'are' if many else 'is'} busy {percent:.0f} % of the time"]
-    words += [f"the {part} {percent:.0f} %" for part, percent in others]
-    line = _sentence(_at(load.label), f"{_joined(words)}.")
+    phrases = [f"the {most} {'are' if many else 'is'} busy {percent:.0f} % of the time"]
+    phrases += [f"the {part} {percent:.0f} %" for part, percent in others]
+    line = _sentence(_at(load.label), f"{_joined(phrases)}.")
     if percent >= FULL_PERCENT:
         return [f"{line} The {most} {'limit' if many else 'limits'} the rate."]
     return [line]
 
 
 def _at(label: str) -> str:
-    """A load inside a sentence; nothing for a test that is one load.
+    """Names a load within a sentence; empty for a test with a single load.
 
     >>> _at("QD 4"), _at("4 KiB, writes"), _at("discarded"), _at("run")
     ('at QD 4', 'at 4 KiB, writes', 'in "discarded"', '')
@@ -206,19 +215,20 @@ def _sentence(*parts: str) -> str:
 
 
 def _main_stages(load: Load) -> str:
-    largest = sorted(load.stages, key=lambda one: -one.share_percent)
-    named = [one for one in largest if one.share_percent >= WORTH_PERCENT] or largest[:1]
-    words = [
-        f"{one.share_percent:.0f} % is {meaning(one.stage)} ({_us(one.mean_us)})"
-        for one in named[:NAMED_MAX]
+    largest = sorted(load.stages, key=lambda share: -share.share_percent)
+    named = [share for share in largest if share.share_percent >= WORTH_PERCENT] or largest[:1]
+    phrases = [
+        f"{share.share_percent:.0f} % is {meaning(share.stage)} ({_us(share.mean_us)})"
+        for share in named[:NAMED_MAX]
     ]
-    takes = f"the mean latency is {_us(load.latency_us)}: {_joined(words)}."
+    takes = f"the mean latency is {_us(load.latency_us)}: {_joined(phrases)}."
     return _sentence(_at(load.label), takes)
 
 
 def _change(load: Load) -> tuple[str, float, float] | None:
-    """The stage whose share moved most, its share in the first and in the last tenth; None if
-    nothing moved."""
+    """The stage whose share changed most, with its share in the first and in the last tenth;
+    None if the change is small.
+    """
     over = load.over_time
     if over is None or len(over.second) < 10:
         return None
@@ -231,7 +241,7 @@ def _change(load: Load) -> tuple[str, float, float] | None:
         ]
         moved.append((abs(ends[1] - ends[0]), stage, ends))
     most, stage, (before, after) = max(moved)
-    if not most >= WORTH_PERCENT:  # also where a tenth has no I/O at all
+    if not most >= WORTH_PERCENT:  # also if a tenth has no I/O at all
         return None
     return stage, before, after
 
@@ -245,7 +255,7 @@ def _weighted(over: OverTime, stage: str, part: slice) -> float:
 
 
 def _of_the_growth(first: Load, last: Load) -> str:
-    """What a deeper queue adds, as the gap of two drives is told."""
+    """Describes the time that a deeper queue adds."""
     parts = _parts(first, last)
     if _pull_one_way(parts):
         return _of_the_whole(parts)
@@ -257,7 +267,9 @@ def _pull_one_way(parts: Sequence[Part]) -> bool:
 
 
 def _of_the_gap(parts: Sequence[Part], slower: str) -> str:
-    """Percent where all stages pull one way; microseconds where some pull back."""
+    """Describes a gap: in percent if all stages contribute in one direction; in microseconds if
+    some counteract.
+    """
     if _pull_one_way(parts):
         return f"of the difference, {_of_the_whole(parts)}"
     return f"{slower} spends {_more_and_less(parts)}"
@@ -272,7 +284,7 @@ def _more_and_less(parts: Sequence[Part]) -> str:
 
 
 def _of_the_whole(parts: Sequence[Part]) -> str:
-    """ "62 % is host software and protocol (3.4 µs)"."""
+    """Percentages of the largest stages: "62 % is host software and protocol (3.4 µs)"."""
     along = [part for part in parts if part.percent >= WORTH_PERCENT][:NAMED_MAX]
     if not along:
         return "no stage accounts for more than a tenth"
@@ -281,14 +293,14 @@ def _of_the_whole(parts: Sequence[Part]) -> str:
     )
 
 
-def _joined(words: Sequence[str]) -> str:
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+def _joined(phrases: Sequence[str]) -> str:
+    if len(phrases) < 2:
+        return "".join(phrases)
+    return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
 
 
 def _us(us: float) -> str:
-    """A time per I/O in words.
+    """Formats a time per I/O.
 
     >>> _us(87.84), _us(2943.0)
     ('87.8 µs', '2.94 ms')

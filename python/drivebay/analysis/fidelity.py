@@ -1,9 +1,10 @@
-"""What `make fidelity` found, as it is kept: leverage and errors of published rows, how far the
-parameters leave figures open, and whether profiles or model have changed since.
+"""Stored results of `make fidelity`: leverage and errors of published rows, the uncertainty of
+figures from the parameters, and whether profiles or the model have changed since.
 
-Sources: fidelity.json.xz in published/computed/, and fidelity-modern.json.xz of today's drives,
-which scripts/fidelity.py writes and docs/fidelity.md explains; validation-run.json.xz is the run
-beside it."""
+Sources: fidelity.json.xz in published/computed/, and fidelity-modern.json.xz for today's drives,
+which scripts/fidelity.py writes and docs/fidelity.md explains; validation-run.json.xz is the
+recorded run of `drivebay validate`.
+"""
 
 from __future__ import annotations
 
@@ -29,24 +30,28 @@ RECORDED = "validation-run"
 Z_90 = 1.645
 """Half of a 90 % interval, in standard deviations."""
 OPEN = math.log(2.0) / Z_90
-"""Where the parameters leave more than twice open, as where some of their values throttle a drive
-within a test, a derivative says no more than that: their part of an interval ends here."""
+"""Upper limit of the uncertainty from parameters, a factor of two. Beyond it, as where some
+parameter values make a drive throttle within a test, a derivative gives no more information.
+"""
 FEWEST_ROWS = 20
-"""Figures of a kind and of drives of a time with fewer rows have the error of the kind, and a kind
-with fewer that of all that are no percentiles of a tail."""
+"""A group of figures of one kind and period with fewer rows uses the error of the kind; a kind
+with fewer rows uses that of all kinds except tail percentiles.
+"""
 UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
 """Units of figures that have an interval."""
 RATES = frozenset({"IOPS", "MB/s"})
 TAIL = re.compile(r"p9\d|max|longest")
 TIMES = frozenset({"us", "µs", "ms"})
 Spreads = Mapping[str, Mapping[str, Sequence[Any]]]
-"""By test and key of a figure: standard deviation over the figure, unit."""
+"""Relative standard deviation and unit, by test and key of a figure."""
 
 
 @dataclass(frozen=True)
 class ModelError:
-    """What the model itself is off by, as standard deviations of a figure over itself: `beside`
-    what the parameters leave open, and `alone`; of so many rows."""
+    """Error of the model itself, as relative standard deviations of a figure: `beside` is
+    combined with the uncertainty from the parameters, `alone` applies without one; `rows` is
+    the number of rows that it was computed from.
+    """
 
     beside: float
     alone: float
@@ -55,8 +60,10 @@ class ModelError:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a drive's figures: how far its parameters leave them open, and of which
-    time it is, whose error of the model is to be added; none for one that was calibrated here."""
+    """Knowledge about a drive's figures: their uncertainty from its parameters, and the drive's
+    period, which selects the model's error to be added; None for a drive that was calibrated
+    here.
+    """
 
     spreads: Spreads
     time: str | None
@@ -64,9 +71,10 @@ class Known:
 
 @dataclass(frozen=True)
 class KeptAside:
-    """A published row that the model was not calibrated on: the kind of its figure, its drive and
-    the time of that, how far what was published lies off, in logarithms, and the standard
-    deviation that the parameters leave."""
+    """A published row that the model was not calibrated on: the kind of its figure, its drive
+    and that drive's period, the logarithmic deviation of the published value, and the
+    standard deviation from the parameters.
+    """
 
     kind: str
     drive: str
@@ -76,36 +84,38 @@ class KeptAside:
 
 
 THEN, TODAY = "then", "today"
-"""Of which time drives are: of 2012 to 2015, or later."""
+"""Periods of drives: 2012 to 2015, or later."""
 MODEL_CRATES = ("units", "drive", "run")
 AGAIN = "make fidelity"
 
 
 def folder() -> Path:
-    """Where published figures are kept."""
+    """Folder of the published figures."""
     return data.path("published")
 
 
 def file_of(name: str) -> Path:
-    """Where a computed document lies: JSON, compressed by xz."""
+    """Path of a computed document: JSON, compressed by xz."""
     return folder() / "computed" / f"{name}.json.xz"
 
 
 def compressed(document: Mapping[str, Any]) -> bytes:
-    """A document as it is kept; the same document gives the same bytes."""
+    """Encodes a document for storage; equal documents give equal bytes."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
     return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 @functools.cache
 def kept() -> Mapping[str, Any]:
-    """The results; empty where there are none."""
+    """The stored results; empty if there are none."""
     return _read(FILE)
 
 
 @functools.cache
 def kept_modern() -> Mapping[str, Any]:
-    """Those of today's drives, named by `drives`; without intervals of figures that no row has."""
+    """The stored results for today's drives, which `drives` lists; without intervals of figures
+    that no row has.
+    """
     return _read(MODERN)
 
 
@@ -115,7 +125,7 @@ def recorded() -> dict[str, Any]:
 
 
 def profile_of(run_drive: str) -> str:
-    """The catalog's name of a run's drive.
+    """Catalog name of a run's drive.
 
     >>> profile_of("970-evo-plus-1tb+scaled-16@laptop")
     '970-evo-plus-1tb'
@@ -125,28 +135,30 @@ def profile_of(run_drive: str) -> str:
 
 @functools.cache
 def derived_modern(drive: str) -> frozenset[str]:
-    """The parameters of one of today's drives that its rows have derivatives by, as
-    "nand.read_us"."""
+    """Parameters of one of today's drives for which its rows have derivatives, as
+    "nand.read_us".
+    """
     return frozenset(
-        one["name"]
-        for one in kept_modern().get("parameters", ())
-        if drive in map(profile_of, one["drives"])
+        parameter["name"]
+        for parameter in kept_modern().get("parameters", ())
+        if drive in map(profile_of, parameter["drives"])
     )
 
 
 def _read(name: str) -> dict[str, Any]:
     try:
-        found = json.loads(lzma.decompress(file_of(name).read_bytes()))
+        document = json.loads(lzma.decompress(file_of(name).read_bytes()))
     except FileNotFoundError:
         return {}
-    assert isinstance(found, dict), name
-    return found
+    assert isinstance(document, dict), name
+    return document
 
 
 def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
-    """Of the profiles with what is run on them, and of the model's code; "" for code that is not
-    here, as in an installed package. Drives that are not scored are not in it, nor their rows;
-    `modern`: some of those, with theirs alone."""
+    """Fingerprints of the profiles with their runs, and of the model's code; "" if the code is
+    missing, as in an installed package. Drives that are not scored are excluded, with their
+    rows; `modern` includes some of them, with their rows only.
+    """
     plan = tomllib.loads((folder() / "validation.toml").read_text(encoding="utf-8"))
     names = {line.split(",")[1] for line in _figures()}
     names |= {path.stem for path in data.path("drives").glob("*.toml")}
@@ -157,17 +169,17 @@ def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
     same = [group for group in plan["same"] if set(group) <= ids]
     runs = [text for row in rows for text in [*row.get("runs", ()), *map(str, row.values())]]
     used = {text.split("/")[1] for text in runs if "/" in text}
-    tests = {name: one for name, one in plan["tests"].items() if name in used}
-    suites = {one["suite"] for one in tests.values()}
+    tests = {name: test for name, test in plan["tests"].items() if name in used}
+    suites = {test["suite"] for test in tests.values()}
     tables = [
         path
         for room in ("drives", "hosts", "suites")
         for path in sorted(data.path(room).glob("*.toml"))
         if (path.stem in suites if room == "suites" else path.stem not in left_out)
     ]
-    words = [*figures, json.dumps([rows, same, tests])]
+    texts = [*figures, json.dumps([rows, same, tests])]
     return {
-        "profiles": _hash([*tables, folder() / "hosts.toml"], words),
+        "profiles": _hash([*tables, folder() / "hosts.toml"], texts),
         "model": model_fingerprint(),
     }
 
@@ -178,68 +190,71 @@ def _figures() -> list[str]:
 
 @functools.cache
 def model_fingerprint() -> str:
-    """Of the model's code; "" where the code is not here, as in an installed package."""
+    """Fingerprint of the model's code; "" if the code is missing, as in an installed package."""
     crates = data.path("drives").resolve().parent / "crates"
     code = [path for name in MODEL_CRATES for path in sorted((crates / name / "src").rglob("*.rs"))]
     return _hash(code)
 
 
-def _hash(paths: Iterable[Path], words: Iterable[str] = ()) -> str:
-    """Of the files' text without comments and blank lines, after some words."""
-    found = hashlib.sha256("".join(words).encode())
+def _hash(paths: Iterable[Path], texts: Iterable[str] = ()) -> str:
+    """Hash of the files' text without comments and blank lines, preceded by `texts`."""
+    digest = hashlib.sha256("".join(texts).encode())
     some = False
     for path in paths:
         some = True
         for line in path.read_text(encoding="utf-8").splitlines():
             text = line.strip()
             if text and not re.match(r"//|#(?!\[)", text):
-                found.update(text.encode() + b"\n")
-    return found.hexdigest()[:16] if some else ""
+                digest.update(text.encode() + b"\n")
+    return digest.hexdigest()[:16] if some else ""
 
 
 def same_model(then: str, now: str) -> bool:
-    """Whether two fingerprints are of code that gives the same figures: the same, or an earlier one
-    of which `scripts/fidelity.py --unchanged` has shown it row by row."""
-    found = kept()
-    shown = found.get("fingerprint", {}).get("model") == now
-    return then == now or (shown and then in found.get("same_models", ()))
+    """True if two fingerprints belong to code that gives the same figures: they are equal, or
+    `scripts/fidelity.py --unchanged` has verified it row by row for the earlier one.
+    """
+    results = kept()
+    shown = results.get("fingerprint", {}).get("model") == now
+    return then == now or (shown and then in results.get("same_models", ()))
 
 
 @functools.cache
 def stale() -> str:
-    """What has changed since the results were computed, in words; empty if nothing has."""
+    """Describes the changes since the results were computed; empty if there are none."""
     return _stale(kept())
 
 
 @functools.cache
 def stale_modern() -> str:
-    """The same of today's drives."""
+    """Describes the changes since the results for today's drives were computed."""
     return _stale(kept_modern())
 
 
-def _stale(found: Mapping[str, Any]) -> str:
-    then = found.get("fingerprint")
+def _stale(results: Mapping[str, Any]) -> str:
+    then = results.get("fingerprint")
     if then is None:
         return "they were never computed"
-    now = fingerprint(found.get("drives", ()))
-    changed = [name for name, one in now.items() if one and one != then.get(name)]
+    now = fingerprint(results.get("drives", ()))
+    changed = [name for name, digest in now.items() if digest and digest != then.get(name)]
     return "" if not changed else f"{' and '.join(changed)} changed since they were computed"
 
 
 def known_of(drive: str, profile: Mapping[str, Any] | None = None) -> Known | None:
-    """What is known of a drive's figures; None of one that no published row is about and that
-    `drivebay calibrate` has not seen. `drive`: name of its profile. `profile`: the profile; one
-    that `drivebay calibrate` wrote has spreads of its own."""
+    """Returns the knowledge about a drive's figures; None for a drive without published rows
+    that `drivebay calibrate` has not seen. `drive`: name of its profile. `profile`: the
+    profile; one that `drivebay calibrate` wrote has spreads of its own.
+    """
     if own := (profile or {}).get("intervals"):
         return Known(own, None)
-    found: Spreads = kept().get("figures", {}).get(drive, {})
+    spreads: Spreads = kept().get("figures", {}).get(drive, {})
     time = _times().get(drive)
-    return Known(found, time or THEN) if found or time else None
+    return Known(spreads, time or THEN) if spreads or time else None
 
 
 def interval_of(known: Known | None, test: str, figure: Figure) -> tuple[float, float] | None:
-    """Both ends of a figure's 90 % interval; None where nothing is known of the drive, or the
-    figure is a count or no rate, time, power or temperature. `test`: id of the test."""
+    """Both ends of a figure's 90 % interval; None if nothing is known of the drive, or the
+    figure is a count or is not a rate, time, power or temperature. `test`: id of the test.
+    """
     if known is None or not figure.value or figure.value <= 0 or figure.unit not in UNITS:
         return None
     sd = total_sd(known, test, figure.key, figure.unit)
@@ -247,8 +262,9 @@ def interval_of(known: Known | None, test: str, figure: Figure) -> tuple[float, 
 
 
 def total_sd(known: Known, test: str, figure: str, unit: str) -> float | None:
-    """Standard deviation of a figure over itself: by what the parameters leave open, and by the
-    error of the model for figures of its kind."""
+    """Relative standard deviation of a figure: uncertainty from the parameters, combined with
+    the error of the model for figures of its kind.
+    """
     relative = relative_sd(known.spreads, test, figure, unit)
     if known.time is None:
         return relative
@@ -259,7 +275,7 @@ def total_sd(known: Known, test: str, figure: str, unit: str) -> float | None:
 
 
 def kind_of(figure: str, unit: str) -> str:
-    """The kind of a figure, by its key and unit, in which the model's errors are alike.
+    """Classifies a figure by its key and unit; within a kind the model's errors are similar.
 
     >>> kind_of("iops_qd1", "IOPS"), kind_of("latency_p99.9", "µs"), kind_of("p50_read", "ms")
     ('rate', 'tail', 'latency')
@@ -273,26 +289,27 @@ def kind_of(figure: str, unit: str) -> str:
 
 @functools.cache
 def model_errors() -> Mapping[str, ModelError]:
-    """The model's own error by kind of figure and time of the drives ("rate, today"), by kind, and
-    "" of all but tails: such that with it nine in ten of the kept-aside rows of the recorded run
-    lie in their intervals. These are the rows that the model was not calibrated on, of a number
-    that no other publication contradicts.
+    """The model's own error by kind of figure and period of the drives ("rate, today"), by kind,
+    and "" for all but tails. It is the smallest error with which nine in ten of the kept-aside
+    rows of the recorded run lie in their intervals. Kept-aside rows are numbers that the model
+    was not calibrated on and no other publication contradicts.
 
     The quantile is that of split conformal prediction (Vovk et al. 2005): of n rows the one of rank
-    0.9 (n + 1), rounded up."""
+    0.9 (n + 1), rounded up.
+    """
     return _errors(_kept_aside())
 
 
 def _error_of(errors: Mapping[str, ModelError], kind: str, time: str) -> ModelError | None:
-    """That of the smallest group that has enough rows."""
+    """The error of the smallest group that has enough rows."""
     return errors.get(f"{kind}, {time}") or errors.get(kind) or errors.get("")
 
 
 def _errors(rows: Sequence[KeptAside]) -> dict[str, ModelError]:
-    groups: dict[str, list[KeptAside]] = {"": [one for one in rows if one.kind != "tail"]}
-    for one in rows:
-        for group in (one.kind, f"{one.kind}, {one.time}"):
-            groups.setdefault(group, []).append(one)
+    groups: dict[str, list[KeptAside]] = {"": [row for row in rows if row.kind != "tail"]}
+    for row in rows:
+        for group in (row.kind, f"{row.kind}, {row.time}"):
+            groups.setdefault(group, []).append(row)
     return {
         group: ModelError(
             _rank_90([math.sqrt(max(0.0, (x.off / Z_90) ** 2 - x.sd**2)) for x in some]),
@@ -309,27 +326,28 @@ def _rank_90(values: Sequence[float]) -> float:
 
 
 def covered(time: str = "", *, widened: bool = True) -> tuple[int, int]:
-    """How many of the kept-aside rows lie in their 90 % intervals, and of how many: each drive's
-    with the errors that the rows of the other drives give. `time`: of the drives; all if empty.
-    `widened`: by the model's own error."""
+    """Number of kept-aside rows that lie in their 90 % intervals, and number of all: each
+    drive's rows are judged with the errors from the rows of the other drives. `time`: period
+    of the drives; all if empty. `widened`: by the model's own error.
+    """
     rows, held = _kept_aside(), 0
-    asked = [one for one in rows if time in ("", one.time)]
-    for drive in {one.drive for one in asked}:
-        errors = _errors([one for one in rows if one.drive != drive]) if widened else {}
-        for one in (one for one in asked if one.drive == drive):
-            error = _error_of(errors, one.kind, one.time)
-            whole = math.hypot(one.sd, error.beside if error else 0.0)
-            held += abs(one.off) <= Z_90 * whole * (1 + 1e-9)
+    asked = [row for row in rows if time in ("", row.time)]
+    for drive in {row.drive for row in asked}:
+        errors = _errors([row for row in rows if row.drive != drive]) if widened else {}
+        for row in (candidate for candidate in asked if candidate.drive == drive):
+            error = _error_of(errors, row.kind, row.time)
+            whole = math.hypot(row.sd, error.beside if error else 0.0)
+            held += abs(row.off) <= Z_90 * whole * (1 + 1e-9)
     return held, len(asked)
 
 
 @functools.cache
 def _kept_aside() -> tuple[KeptAside, ...]:
-    """The rows that may tell of the model's error."""
-    found = []
+    """Rows from which the model's error is estimated."""
+    kept_rows = []
     for row in recorded().get("rows", ()):
         numbers = (row["published"], row["reproduced"])
-        known = all(isinstance(one, int | float) and one > 0 for one in numbers)
+        known = all(isinstance(number, int | float) and number > 0 for number in numbers)
         if not known or row["relation"] not in ("eq", "approx") or not row.get("kept_aside"):
             continue
         low, high = row["interval"] or (row["reproduced"],) * 2
@@ -337,32 +355,33 @@ def _kept_aside() -> tuple[KeptAside, ...]:
         middle = math.sqrt(low * high) if low > 0 else row["reproduced"]
         off = math.log(row["published"] / middle)
         drive = str(row["drive"])
-        found.append(KeptAside(row["kind"], drive, _times()[drive], off, min(sd, OPEN)))
-    return tuple(found)
+        kept_rows.append(KeptAside(row["kind"], drive, _times()[drive], off, min(sd, OPEN)))
+    return tuple(kept_rows)
 
 
 @functools.cache
 def _times() -> Mapping[str, str]:
-    """Of which time the drives are that rows of the recorded run are about."""
+    """Periods of the drives that occur in the recorded run."""
     rows = recorded().get("rows", ())
     return {str(row["drive"]): THEN if row["scored"] else TODAY for row in rows}
 
 
 def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | None:
-    """Standard deviation of a figure over itself, as far as the drive's parameters leave it open.
+    """Relative standard deviation of a figure from the drive's parameters.
 
-    Of a figure that was never run for a published row it is the median of those of the same unit in
-    the same test, else of the drive; a rate is a rate, in IOPS or MB/s. `test`, `figure`: id of the
-    test, key of the figure."""
+    For a figure that was never run for a published row it is the median over figures with the same
+    unit in the same test, or else of the whole drive; IOPS and MB/s count as the same unit. `test`,
+    `figure`: id of the test, key of the figure.
+    """
     of_test = spreads.get(test, {})
     if figure in of_test:
         return float(of_test[figure][0])
     for some in ([of_test], spreads.values()):
         alike = [
-            one[0]
+            spread[0]
             for figures in some
-            for one in figures.values()
-            if one[1] == unit or {one[1], unit} <= RATES
+            for spread in figures.values()
+            if spread[1] == unit or {spread[1], unit} <= RATES
         ]
         if alike:
             return float(statistics.median(alike))
@@ -370,7 +389,7 @@ def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | 
 
 
 def interval(value: float, sd: float) -> tuple[float, float]:
-    """Both ends of a 90 % interval around a figure that is above 0.
+    """Both ends of a 90 % interval around a positive figure.
 
     >>> tuple(round(end) for end in interval(1000.0, 0.05))
     (921, 1086)
@@ -380,8 +399,7 @@ def interval(value: float, sd: float) -> tuple[float, float]:
 
 
 def interval_words(ends: tuple[float, float] | None, number: Callable[[float], str]) -> str:
-    """An interval for people, in their numbers: "7.3 to 8.6"; empty without one, or if both ends
-    are written alike.
+    """Formats an interval: "7.3 to 8.6"; empty if there is none or both ends look the same.
 
     >>> interval_words((7.3, 8.6), str)
     '7.3 to 8.6'

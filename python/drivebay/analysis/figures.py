@@ -1,7 +1,7 @@
-"""The shape of every test's figures: one number with its unit, spread and samples; a phase; a test.
+"""Data types of figures: one number with its unit, spread and samples; a phase; a test.
 
-A figure that cannot be computed is there with value None and a note that says why, never left out
-in silence.
+A figure that cannot be computed is present with value None and a note that gives the reason, never
+silently left out.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
 TOO_SHORT = "the run is shorter than one second"
 SLOW_MS = (10, 100)
-"""The reviews' limits: the share of I/Os slower than these."""
+"""The reviews' limits for slow I/Os: figures give the share above each."""
 SMALL_BLOCK_BYTES = 8192
-"""Up to this size a load is known by its IOPS, above it by its data rate."""
+"""Loads up to this block size are described by their IOPS, larger ones by their data rate."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number with what is needed to believe it.
+    """One number with the data needed to judge it.
 
-    `spread` is in the figure's own unit, of the kind `spread_kind` says; `n` counts `n_kind`.
-    `place` says at which load an extreme was found ("at 128 KiB"), so that drives with different
-    places have one label. `interval` holds a virtual drive's figure with 90 %, as far as its
-    parameters leave it open.
+    `spread` is in the figure's own unit, of the kind `spread_kind`; `n` counts `n_kind`. `place` is
+    the load at which an extreme occurred ("at 128 KiB"); it is separate from the label, so that
+    drives with different places share one label. `interval` contains a virtual drive's figure with
+    90 %, given the uncertainty of its parameters.
     """
 
     key: str
@@ -59,7 +59,7 @@ class Figure:
 def sampled(
     key: str, label: str, value: float | None, unit: str, some: Spread | None, note: str = ""
 ) -> Figure:
-    """A figure with the spread and the number of the 1 s samples that it rests on."""
+    """A figure with the spread and number of the 1 s samples that it is computed from."""
     sd, n = (some.sd, some.n) if some else (None, 0)
     return Figure(key, label, value, unit, sd, SD, n, note=note)
 
@@ -75,14 +75,15 @@ def iops(key: str, label: str, step: Step) -> Figure:
 
 
 def per_io(key: str, label: str, value: float | None, unit: str, n: int, note: str = "") -> Figure:
-    """A figure that rests on single I/Os."""
+    """A figure computed from single I/Os."""
     return Figure(key, label, value, unit, n=n, n_kind=IOS, note=note)
 
 
 @dataclass(frozen=True)
 class PhaseFigures:
-    """One phase, computed: its timeline, merged histogram, stages, power and the ladder's row.
-    `directions` are the histograms of "read" and "write" alone, of each that has some."""
+    """Figures of one phase: its timeline, merged histogram, stages, power and the ladder's row.
+    `directions` has separate histograms of "read" and "write", if they have any I/Os.
+    """
 
     label: str
     workload: Workload
@@ -99,10 +100,10 @@ class PhaseFigures:
 
 @dataclass(frozen=True)
 class Measured:
-    """One test's figures, by key, in the order to be read; `main` are those of the short table.
+    """Figures of one test by key, in display order; `main` are those of the short table.
 
-    `consistency`, `thermal` and `rounds` are there for tests of that kind alone, and None where the
-    run was too short for a single full second.
+    `consistency`, `thermal` and `rounds` are set for tests of that kind only, and None if the run
+    was too short for a single full second.
     """
 
     test: Test
@@ -126,8 +127,8 @@ class Measured:
 
 
 def by_key(rows: Iterable[Figure]) -> dict[str, Figure]:
-    """The figures by key; a test's own one goes before that of its phase."""
-    found: dict[str, Figure] = {}
+    """Collects figures by key; a test's own figure takes precedence over its phase's."""
+    figures: dict[str, Figure] = {}
     for row in rows:
-        found.setdefault(row.key, row)
-    return found
+        figures.setdefault(row.key, row)
+    return figures

@@ -1,6 +1,6 @@
-"""Phases that belong together: by their share of reads, or by the part of a test they are in.
+"""Groups of phases: by their share of reads, or by the part of a test that they belong to.
 
-What makes a group is in the load or the label, never in the test's name.
+Groups follow from the load or the label, never from the test's name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAMES: dict[float, tuple[str, str]] = {0: ("write", "writes"), 100: ("read", "re
 
 @dataclass(frozen=True)
 class Group:
-    """Phases of one kind of load; `name` is a word for keys, `words` for people."""
+    """Phases of one kind of load; `name` is used in keys, `words` in text."""
 
     name: str
     words: str
@@ -24,7 +24,7 @@ class Group:
 
 
 def mix_words(load: Workload) -> str:
-    """A mix as the reviews write it.
+    """Describes a mix as the reviews write it.
 
     >>> mix_words(Workload(pattern="random", read_percent=60, block_bytes=4096, queue_depth=3,
     ...                    duration_s=1))
@@ -34,7 +34,7 @@ def mix_words(load: Workload) -> str:
 
 
 def mix_name(load: Workload) -> tuple[str, str]:
-    """What a load does, as a word and for people.
+    """Names a load's mix: for keys, and for text.
 
     >>> load = {"pattern": "random", "block_bytes": 4096, "queue_depth": 1, "duration_s": 1}
     >>> mix_name(Workload(read_percent=70, **load))
@@ -48,21 +48,22 @@ def mix_name(load: Workload) -> tuple[str, str]:
 
 
 def by_mix(phases: Sequence[PhaseFigures]) -> tuple[Group, ...]:
-    """Phases by their share of reads, in the order in which the shares come first."""
-    found: dict[tuple[str, str], list[PhaseFigures]] = {}
+    """Groups phases by their share of reads, in order of first occurrence."""
+    groups: dict[tuple[str, str], list[PhaseFigures]] = {}
     for phase in phases:
-        found.setdefault(mix_name(phase.workload), []).append(phase)
-    return tuple(Group(*names, tuple(some)) for names, some in found.items())
+        groups.setdefault(mix_name(phase.workload), []).append(phase)
+    return tuple(Group(*names, tuple(some)) for names, some in groups.items())
 
 
 def by_age(phases: Sequence[PhaseFigures]) -> tuple[Group, ...]:
-    """The replays of a drive that ages, by the part of the test they are in: "degrade-3" is in
-    "degrade"."""
-    found: dict[str, list[PhaseFigures]] = {}
+    """Groups the replays of an ageing drive by part of the test: "degrade-3" belongs to
+    "degrade".
+    """
+    groups: dict[str, list[PhaseFigures]] = {}
     for phase in phases:
         if phase.bench is not None:
-            found.setdefault(phase.label.rpartition("-")[0], []).append(phase)
+            groups.setdefault(phase.label.rpartition("-")[0], []).append(phase)
     return tuple(
         Group(name.replace("-", "_"), name.replace("-", " ").capitalize(), tuple(some))
-        for name, some in found.items()
+        for name, some in groups.items()
     )

@@ -1,8 +1,8 @@
-"""The short table of a review: its main figures, the published ones beside them.
+"""Short table of a review: its main figures, each with the published one.
 
-A published figure stands beside a measured one only where the drive is the same one, unchanged, and
-suite and test are those that the statement belongs to. On a shortened run it is shown, but no error
-is computed.
+A published figure is added to a measured one only if the drive is the same and unchanged, and suite
+and test are those that the statement belongs to. On a shortened run it is shown, but no error is
+computed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from drivebay.analysis.figures import Figure, Measured
-from drivebay.analysis.published import Mapped, Verdict, error_percent, said
+from drivebay.analysis.published import Mapped, Verdict, error_percent, statement
 from drivebay.analysis.published import mapped as mapped_rows
 
 FURTHEST = 2
@@ -19,11 +19,11 @@ FURTHEST = 2
 
 @dataclass(frozen=True)
 class Headline(Figure):
-    """One row: a measured figure and, where there is one, the published figure beside it.
+    """One row: a measured figure with the published figure, if there is one.
 
     `published` is in the same unit as `value`, with its relation ("eq", "approx", "lt", "gt");
-    `published_text` is how to print it. `verdict` is None where nothing is published. `source` is
-    the publication.
+    `published_text` is its printed form. `verdict` is None if nothing is published. `source` is the
+    publication.
     """
 
     test_id: str = ""
@@ -42,7 +42,9 @@ class Headline(Figure):
 def rows_of(
     measured: Measured, *, suite: str, drive: str | None, shortened: bool
 ) -> tuple[Headline, ...]:
-    """Headline rows of one test: what its kind always shows, and all with a published figure."""
+    """Headline rows of one test: the figures that its kind always shows, and all with a
+    published figure.
+    """
     compared = {row.metric: row for row in _mapped(measured, suite, drive) if row.primary}
     keys = list(measured.main)
     keys += [key for key in compared if key not in keys]
@@ -56,7 +58,7 @@ def rows_of(
 
 
 def plain_row(measured: Measured, key: str) -> Headline | None:
-    """A figure as a row without a published one beside it; None where the test has no such."""
+    """A figure as a row without a published one; None if the test does not have it."""
     figure = measured.figures.get(key)
     return None if figure is None else _row(measured, figure, None, shortened=False)
 
@@ -64,7 +66,7 @@ def plain_row(measured: Measured, key: str) -> Headline | None:
 def comparisons_of(
     measured: Measured, *, suite: str, drive: str | None, shortened: bool
 ) -> tuple[Headline, ...]:
-    """Every published figure that this test has an answer to, repeated statements included."""
+    """Rows for every published figure that this test measures, repeated statements included."""
     return tuple(
         _row(measured, measured.figures[row.metric], row, shortened=shortened)
         for row in _mapped(measured, suite, drive)
@@ -73,15 +75,17 @@ def comparisons_of(
 
 
 def agreement(rows: Iterable[Headline]) -> str:
-    """How many published figures are met, and which lie furthest off; empty if there are none."""
-    compared = [one for one in rows if one.verdict in ("within", "off")]
-    off = [one for one in compared if one.verdict == "off"]
+    """Summary of the number of published figures within tolerance, and those furthest off; empty
+    if there are none.
+    """
+    compared = [row for row in rows if row.verdict in ("within", "off")]
+    off = [row for row in compared if row.verdict == "off"]
     if not compared:
         return ""
-    words = f"{len(compared) - len(off)} of {len(compared)} published figures within tolerance"
-    off = sorted(off, key=lambda one: -abs(one.error_percent or 0.0))[:FURTHEST]
-    named = [f"{one.test_title}, {one.label} ({one.error_percent or 0.0:+.1f} %)" for one in off]
-    return f"{words}; largest errors: {'; '.join(named)}" if named else words
+    summary = f"{len(compared) - len(off)} of {len(compared)} published figures within tolerance"
+    off = sorted(off, key=lambda row: -abs(row.error_percent or 0.0))[:FURTHEST]
+    named = [f"{row.test_title}, {row.label} ({row.error_percent or 0.0:+.1f} %)" for row in off]
+    return f"{summary}; largest errors: {'; '.join(named)}" if named else summary
 
 
 def _mapped(measured: Measured, suite: str, drive: str | None) -> list[Mapped]:
@@ -111,7 +115,7 @@ def _row(measured: Measured, figure: Figure, mapped: Mapped | None, *, shortened
         published=row.value,
         published_id=row.id,
         published_relation=row.relation,
-        published_text=said(row),
+        published_text=statement(row),
         published_note="; ".join(filter(None, (mapped.note, f"host {row.host}"))),
         error_percent=error,
         tolerance_percent=mapped.tolerance_percent,

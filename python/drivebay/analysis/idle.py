@@ -1,8 +1,8 @@
 """Figures of tests of kind `idle`: power while a drive rests, and the first read after each rest.
 
-Reads come one at a time, each after a rest of the load's think time; a phase without one tells what
-an awake drive does. Whether the drive slept is known of a virtual one, which counts how often it
-was woken; of a real one only what the host's settings forbid.
+Reads come one at a time, each after a rest of the load's think time; a phase without think time
+shows an awake drive. A virtual drive counts its wakes, so the share of reads that woke it is known;
+of a real drive only host settings that prevent sleep are known.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ Phases = tuple[PhaseFigures, ...]
 WOKEN = "woken"
 CUT = "the load is shorter than the idle time, as with --quick: power needs the full test"
 WHOLE = 0.98
-"""Of a rest so much must be in the load for its power; a load may end a little early."""
+"""Share of a rest that the load must cover for its power to be computed; a load may end a little
+early.
+"""
 UNKNOWN = "real drives do not report sleep: compare the latency with and without idle time"
 
 
 def idle(test: Test, phases: Phases) -> Measured:
-    """Power and mean latency of each length of rest; of a lone phase all that is known."""
+    """Power and mean latency for each length of rest; for a single phase, all its figures."""
     if len(phases) == 1:
         return Measured(test, phases, by_key(of_each(phases)), ("power_mean", "latency_mean"))
     ordered = sorted(phases, key=rest_s)
@@ -35,8 +37,9 @@ def idle(test: Test, phases: Phases) -> Measured:
 
 
 def with_sleep(measured: Measured, conditions: Mapping[str, Any]) -> Measured:
-    """With the share of reads that woke the drive, or why it did not sleep, as far as it is known;
-    results of older versions have neither."""
+    """Adds the share of reads that woke the drive, or the reason why it did not sleep, as far as
+    it is known; results of older versions have neither.
+    """
     known = conditions.get("sleep")
     if known is None:
         return measured
@@ -56,7 +59,7 @@ def with_sleep(measured: Measured, conditions: Mapping[str, Any]) -> Measured:
 
 
 def rest_s(phase: PhaseFigures) -> float:
-    """How long the drive rests before each read, in seconds."""
+    """Rest before each read, in seconds."""
     load = phase.workload
     if load.rate_iops is not None:
         return 1 / load.rate_iops
@@ -71,7 +74,9 @@ def _latency(phase: PhaseFigures) -> Figure:
 
 
 def _power(phase: PhaseFigures) -> Figure:
-    """Of a virtual drive its energy over the time: its seconds know power only as commands come."""
+    """Mean power; for a virtual drive its energy over the time, because its series has power
+    only when commands come.
+    """
     rest, key = rest_s(phase), f"power_mean_{phase.label}"
     label = f"Mean power {f'with {rest:g} s idle' if rest else 'without idle time'}"
     energy, seconds = phase.metrics.get("energy_j"), phase.timeline.seconds_total

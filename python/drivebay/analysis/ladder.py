@@ -1,4 +1,4 @@
-"""A ladder of queue depths: rate, IOPS and latency of each step, and the mean over some of them.
+"""Ladder of queue depths: rate, IOPS and latency of each step, and the mean over some of them.
 
 Source: the AnandTech 2015 client suite: the bar is the mean of the data rates at queue depths 1, 2
 and 4; the line has one point per depth. Percentiles of a step come from its merged histogram; the
@@ -20,9 +20,9 @@ class Step:
     """Figures of one queue depth.
 
     `rate_mb_s` and `iops` are totals over the step's length, partial second included; `rate` and
-    `ios` are the 1 s samples' mean and standard deviation (None where the step is under a second).
-    `latency_mean_us` is None where the target gave no latencies. `power`, `temperature_last_c` and
-    `waf` are None where unknown.
+    `ios` are the 1 s samples' mean and standard deviation (None if the step is under a second).
+    `latency_mean_us` is None if the target returned no latencies. `power`, `temperature_last_c` and
+    `waf` are None if unknown.
     """
 
     label: str
@@ -50,7 +50,7 @@ def step(
     latency_mean_ns: float | None,
     waf: float | None,
 ) -> Step:
-    """One step's figures from its totals, its timeline and its merged histogram."""
+    """Computes a step's figures from its totals, its timeline and its merged histogram."""
     length = timeline.seconds_total
     known = timeline.temperature_c[timeline.temperature_c == timeline.temperature_c]
     return Step(
@@ -70,19 +70,20 @@ def step(
 
 
 def mean_rate(steps: Sequence[Step]) -> Spread | None:
-    """Mean of the data rates; the deviation is that of this mean's 1 s samples: variances added.
-    None without any."""
+    """Mean of the data rates; its deviation is that of the mean's 1 s samples (variances added).
+    None if there are no steps.
+    """
     if not steps:
         return None
-    known = [one.rate for one in steps if one.rate is not None]
-    deviations = [one.sd for one in known if one.sd is not None]
+    known = [step.rate for step in steps if step.rate is not None]
+    deviations = [sample.sd for sample in known if sample.sd is not None]
     whole = len(deviations) == len(steps)
     sd = math.sqrt(sum(sd * sd for sd in deviations)) / len(steps) if whole else None
-    mean = sum(one.rate_mb_s for one in steps) / len(steps)
-    return Spread(mean, sd, sum(one.n for one in known))
+    mean = sum(step.rate_mb_s for step in steps) / len(steps)
+    return Spread(mean, sd, sum(sample.n for sample in known))
 
 
 def mean_over(steps: Sequence[Step], queue_depths: Sequence[int]) -> Spread | None:
-    """Mean of the rates at these depths, or None where one of them is missing."""
-    chosen = [one for depth in queue_depths for one in steps if one.queue_depth == depth]
+    """Mean of the rates at these depths; None if one of them is missing."""
+    chosen = [step for depth in queue_depths for step in steps if step.queue_depth == depth]
     return mean_rate(chosen) if len(chosen) == len(queue_depths) else None

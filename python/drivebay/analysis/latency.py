@@ -1,10 +1,10 @@
 """Latency figures from histograms: merged counts, percentiles, shares.
 
 A histogram has exact counts in bins at most 1.6 % wide. A percentile is nearest-rank over the
-counts and is given as the largest latency that its bin can hold (`high_ns - 1`): never below the
-true value and at most 1.6 % above it. Percentiles are never averaged: histograms are merged first.
+counts, reported as the largest latency that its bin can hold (`high_ns - 1`): never below the true
+value and at most 1.6 % above it. Percentiles are never averaged: histograms are merged first.
 
-Left out: interpolation inside a bin, which would look exact and is not.
+Leaves out: interpolation inside a bin, which would look exact and is not.
 """
 
 from __future__ import annotations
@@ -36,33 +36,34 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """How many I/Os were counted."""
+        """Number of I/Os counted."""
         return int(self.count.sum())
 
 
 def empty() -> Histogram:
-    """A histogram that counted nothing."""
+    """A histogram without counts."""
     none = np.zeros(0, dtype=np.int64)
     return Histogram(none, none, none)
 
 
 def from_table(table: pa.Table) -> Histogram:
-    """Counts of both directions together. Raises ValueError if bins overlap without being the same
-    bin."""
+    """Makes the histogram of both directions together. Raises ValueError if bins overlap without
+    being the same bin.
+    """
     columns = (table.column(name).to_numpy() for name in ("low_ns", "high_ns", "count"))
     low, high, count = (np.asarray(column, dtype=np.int64) for column in columns)
     return merge([Histogram(low, high, count)])
 
 
 def by_direction(table: pa.Table) -> dict[str, Histogram]:
-    """Counts of "read" and of "write", of each that has some."""
+    """Makes separate histograms of "read" and of "write", for directions with I/Os."""
     kinds = pc.unique(table.column("direction")).to_pylist()
     return {kind: from_table(table.filter(pc.field("direction") == kind)) for kind in kinds}
 
 
 def merge(parts: Sequence[Histogram]) -> Histogram:
-    """All counts together; bins with the same edges are added. Raises ValueError if bins overlap
-    without being the same bin: counted on different grids.
+    """Adds up histograms; bins with the same edges are added. Raises ValueError if bins overlap
+    without being the same bin: they were counted on different grids.
 
     >>> a = Histogram(np.array([0, 10]), np.array([10, 20]), np.array([1, 2]))
     >>> merge([a, a]).count.tolist()
@@ -100,8 +101,8 @@ def percentile_ns(histogram: Histogram, q: float) -> int:
 
 
 def percentile_supported(total: int, q: float) -> bool:
-    """True when at least one of `total` I/Os lies above the percentile, so that it can be told
-    from the maximum: p99.99 needs 10,000 I/Os.
+    """True if at least one of `total` I/Os lies above the percentile, so that it differs from the
+    maximum: p99.99 needs 10,000 I/Os.
 
     >>> percentile_supported(9_999, 99.99), percentile_supported(10_000, 99.99)
     (False, True)
@@ -110,13 +111,13 @@ def percentile_supported(total: int, q: float) -> bool:
 
 
 def mean_us(histogram: Histogram) -> float | None:
-    """The mean, from the middles of the bins: at most 0.8 % off. None without any I/O."""
+    """Mean computed from the middles of the bins: at most 0.8 % off. None without I/Os."""
     middles = (histogram.low_ns + histogram.high_ns - 1) / 2e3
     return float(np.average(middles, weights=histogram.count)) if histogram.total else None
 
 
 def percentiles_us(histogram: Histogram) -> dict[float, float | None]:
-    """The usual percentiles in microseconds; None where there are too few I/Os for one."""
+    """The usual percentiles in microseconds; None for a percentile with too few I/Os."""
     return {
         q: percentile_ns(histogram, q) / 1e3
         if histogram.total and percentile_supported(histogram.total, q)
@@ -142,9 +143,9 @@ def slower_percent(histogram: Histogram) -> npt.NDArray[np.float64]:
 
 
 def for_drawing(histogram: Histogram, *, bins_per_octave: int = 16) -> Histogram:
-    """The same counts in bins as wide as an eye can part: adjacent bins are added, none is split.
+    """Merges adjacent bins to a width that the eye can distinguish; no bin is split.
 
-    A bin goes where its lower edge lies, so that the sum of counts stays exact.
+    A bin is assigned by its lower edge, so that the sum of counts stays exact.
     """
     if histogram.total == 0:
         return histogram

@@ -2,11 +2,11 @@
 
 Sources: AnandTech's 2015 client suite: the bar of a mixed test is the mean of its six mixes' data
 rates, the line has a point for each. ATTO shows a rate of reads and one of writes for each size. A
-score is what the test's data says it is: formula, weights and where they are from (suites.Score).
-AnandTech's XP941 review, 2014-05-15: 128 KiB sequential writes for ten minutes on a clean drive,
-and again after it was filled, tortured with random writes and trimmed; the ratio of the two rates
-is this project's. A drive that ages has the rate over busy time, as the Storage Bench's: of each
-part of the test how far the drive falls, and where it comes to.
+score is defined by the test's data: formula, weights and their source (suites.Score). AnandTech's
+XP941 review, 2014-05-15: 128 KiB sequential writes for ten minutes on a clean drive, and again
+after it was filled, tortured with random writes and trimmed; the ratio of the two rates is this
+project's. A drive that ages has the rate over busy time, as in the Storage Bench: for each part of
+the test the lowest rate and the last one.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ Phases = tuple[PhaseFigures, ...]
 
 
 def mixes(test: Test, phases: Phases) -> Measured:
-    """Mean and extremes over the mixes, then each one's rate and IOPS."""
+    """Mean and extremes over the mixes, then the rate and IOPS of each."""
     mean = ladder.mean_rate([phase.step for phase in phases])
     label, note = f"Mean of {len(phases)} mixes", "" if phases else "no mix was run"
     rows = [sampled("mean_rate", label, mean.mean if mean else None, "MB/s", mean, note)]
-    for key, words, pick in (("lowest", "Lowest", min), ("highest", "Highest", max)):
+    for key, extreme, pick in (("lowest", "Lowest", min), ("highest", "Highest", max)):
         if phases:
-            one = pick(phases, key=lambda phase: phase.step.rate_mb_s)
-            row = rate(f"rate_{key}", f"{words} rate of all mixes", one.step)
-            rows.append(replace(row, place=f"at {mix_words(one.workload)}"))
+            picked = pick(phases, key=lambda phase: phase.step.rate_mb_s)
+            row = rate(f"rate_{key}", f"{extreme} rate of all mixes", picked.step)
+            rows.append(replace(row, place=f"at {mix_words(picked.workload)}"))
     for phase in phases:
-        percent, words = phase.workload.read_percent, mix_words(phase.workload)
-        rows.append(rate(f"rate_r{percent}", f"Data rate at {words}", phase.step))
-        rows.append(iops(f"iops_r{percent}", f"IOPS at {words}", phase.step))
+        percent, mix = phase.workload.read_percent, mix_words(phase.workload)
+        rows.append(rate(f"rate_r{percent}", f"Data rate at {mix}", phase.step))
+        rows.append(iops(f"iops_r{percent}", f"IOPS at {mix}", phase.step))
     main = ("mean_rate", "rate_lowest", "rate_highest")
     return Measured(test, phases, by_key(rows + of_phases(phases)), main)
 
 
 def sizes(test: Test, phases: Phases) -> Measured:
-    """The highest rate of each direction, then each size's rate."""
+    """The highest rate of each direction, then the rate of each size."""
     rows = []
-    for percent, (name, words) in reversed(NAMES.items()):
+    for percent, (name, plural) in reversed(NAMES.items()):
         some = [phase for phase in phases if phase.workload.read_percent == percent]
         if not some:
             continue
@@ -61,15 +61,16 @@ def sizes(test: Test, phases: Phases) -> Measured:
         row = rate(f"highest_{name}", f"Highest {name} rate", best.step)
         rows.append(replace(row, place=f"at {binary_bytes(best.workload.block_bytes)}"))
         for phase in some:
-            of = f"Data rate of {words} of {binary_bytes(phase.workload.block_bytes)}"
-            rows.append(rate(f"rate_{name}_{phase.workload.block_bytes}", of, phase.step))
+            label = f"Data rate of {plural} of {binary_bytes(phase.workload.block_bytes)}"
+            rows.append(rate(f"rate_{name}_{phase.workload.block_bytes}", label, phase.step))
     main = tuple(row.key for row in rows if row.key.startswith("highest_"))
     return Measured(test, phases, by_key(rows + of_phases(phases)), main)
 
 
 def loads(test: Test, phases: Phases) -> Measured:
-    """Scores before the phases that they are made of; without scores the phases' rates, and the
-    latency of resets and finishes of zones, which move nothing."""
+    """Scores followed by the phases that they are computed from; without scores the phases'
+    rates, and for resets and finishes of zones, which move no data, the latency.
+    """
     rows = of_each(phases)
     rates = {phase.label: phase.step.rate_mb_s for phase in phases}
     scores = []
@@ -88,7 +89,7 @@ def _main(phase: PhaseFigures, alone: bool) -> str:
 
 
 def efficiency(test: Test, phases: Phases) -> Measured:
-    """MB/s per watt of every load, over the seconds whose power is known, then its rates.
+    """MB/s per watt of every load, over the seconds with known power, then its rates.
 
     Source: AnandTech's suites since 2017 print the mean data rate over the mean power.
     """
@@ -105,12 +106,14 @@ def efficiency(test: Test, phases: Phases) -> Measured:
 
 
 def compression(test: Test, phases: Phases) -> Measured:
-    """For each direction how much faster the most compressible data is than the least."""
+    """For each direction, the rate with the most compressible data divided by that with the
+    least.
+    """
     gains = []
     for group in by_mix(phases):
-        ends = sorted(group.phases, key=lambda one: one.workload.content.compressible_percent)
+        ends = sorted(group.phases, key=lambda phase: phase.workload.content.compressible_percent)
         first, last = ends[0].step, ends[-1].step
-        most, least = (one.workload.content.compressible_percent for one in (ends[-1], ends[0]))
+        most, least = (phase.workload.content.compressible_percent for phase in (ends[-1], ends[0]))
         label = f"{group.words}, ratio of rates at {most} % and {least} % compressible"
         gain = last.rate_mb_s / first.rate_mb_s if first.rate_mb_s else None
         note = "" if gain is not None else "no data was transferred"
@@ -121,35 +124,39 @@ def compression(test: Test, phases: Phases) -> Measured:
 
 
 def ladders(test: Test, phases: Phases) -> Measured:
-    """Every mix's rate, IOPS and mean latency by queue depth; the deepest queue's IOPS are main."""
+    """Rate, IOPS and mean latency of every mix by queue depth; the deepest queue's IOPS are main
+    figures.
+    """
     rows: list[Figure] = []
     main = []
     for group in by_mix(phases):
         for phase in group.phases:
             depth = phase.workload.queue_depth
             three = of_any_phase(phase, alone=False)[:3]
-            for kind, one in zip(("rate", "iops", "latency_mean"), three, strict=True):
-                name = one.label.partition(",")[0]
+            for kind, row in zip(("rate", "iops", "latency_mean"), three, strict=True):
+                name = row.label.partition(",")[0]
                 label = f"{group.words}, {name} at QD {depth}"
-                rows.append(replace(one, key=f"{kind}_{group.name}_qd{depth}", label=label))
+                rows.append(replace(row, key=f"{kind}_{group.name}_qd{depth}", label=label))
         deepest = max(phase.workload.queue_depth for phase in group.phases)
         main.append(f"iops_{group.name}_qd{deepest}")
     return Measured(test, phases, by_key(rows), tuple(main))
 
 
 def ageing(test: Test, phases: Phases) -> Measured:
-    """For each part of the test the mean, slowest and last rate over busy time; every replay."""
+    """For each part of the test the mean, lowest and last rate over busy time; then every
+    replay.
+    """
     rows: list[Figure] = []
     for group in by_age(phases):
-        rates = [one.bench.rate_busy for one in group.phases if one.bench is not None]
+        rates = [phase.bench.rate_busy for phase in group.phases if phase.bench is not None]
         for key, label, value in (
             ("rate", "mean data rate", sum(rates) / len(rates)),
             ("rate_lowest", "lowest data rate", min(rates)),
             ("rate_last", "last data rate", rates[-1]),
         ):
-            of = f"{group.words}, {label}"
+            title = f"{group.words}, {label}"
             name, n = f"{key}_{group.name}", len(rates)
-            rows.append(Figure(name, of, value, "MB/s", n=n, n_kind="replays"))
+            rows.append(Figure(name, title, value, "MB/s", n=n, n_kind="replays"))
     main = tuple(row.key for row in rows if row.key.startswith(("rate_lowest_", "rate_last_")))
     for phase in phases:
         if phase.bench is None:
@@ -161,13 +168,13 @@ def ageing(test: Test, phases: Phases) -> Measured:
             ("latency_mean", "Mean latency", bench.latency_mean_us, "µs"),
             ("over_10_ms", "I/Os over 10 ms", bench.over_10_ms_percent, "%"),
         ):
-            of = f"{label}, {phase.label}"
-            rows.append(per_io(f"{key}_{phase.label}", of, value, unit, bench.ios))
+            title = f"{label}, {phase.label}"
+            rows.append(per_io(f"{key}_{phase.label}", title, value, unit, bench.ios))
     return Measured(test, phases, by_key(rows), main)
 
 
 def trim_write(test: Test, phases: Phases) -> Measured:
-    """The rates before and after TRIM, what is left, and what came between."""
+    """Rates before and after TRIM, their ratio, and the rates in between."""
     rows = [
         rate(f"rate_{phase.label}", f"Data rate, {phase.label.replace('-', ' ')}", phase.step)
         for phase in phases

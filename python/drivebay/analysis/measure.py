@@ -1,7 +1,7 @@
-"""Every figure of one test, by name: what headlines, comparisons and charts are made from.
+"""Figures of one test, by name, from which headlines, comparisons and charts are made.
 
-A figure always carries its unit, its spread and how many samples it rests on. A figure that cannot
-be computed is there with value None and a note that says why, never left out in silence.
+A figure always has its unit, its spread and its number of samples. A figure that cannot be computed
+is present with value None and a note that gives the reason, never silently left out.
 """
 
 from __future__ import annotations
@@ -39,34 +39,37 @@ RESOLUTION = "resolution of the samples"
 
 
 def measure(test: Test, phases: Sequence[PhaseResult]) -> Measured:
-    """All figures of a test; a kind without a function of its own has those of its phases."""
+    """Computes all figures of a test; a kind without a function of its own has those of its
+    phases.
+    """
     known = tuple(computed(phase) for phase in phases)
     measured = KINDS.get(test.kind, _any_kind)(test, known)
-    # Over rests of several lengths a mean means nothing.
+    # A mean over rests of several lengths has no meaning.
     power = [] if test.kind == "idle" and len(known) > 1 else of_power(known)
     rows = [*measured.figures.values(), *power]
     measured = replace(measured, figures=by_key(rows))
-    found = trims.trim(phases[0].conditions) if phases else None
-    measured = measured if found is None else _with_trim(measured, found)
+    validation = trims.trim(phases[0].conditions) if phases else None
+    measured = measured if validation is None else _with_trim(measured, validation)
     if test.kind == "idle" and phases:
         measured = idles.with_sleep(measured, phases[0].conditions)
     steady = _of_steady(test, phases[0].metrics) if phases else {}
     return replace(measured, figures={**measured.figures, **steady}) if steady else measured
 
 
-def _with_trim(measured: Measured, found: trims.Trim) -> Measured:
-    """What a validation found besides how long its reads take; its rates mean nothing, as it waits
-    between reads."""
-    share = 100 * found.old_blocks / found.blocks
+def _with_trim(measured: Measured, trim: trims.Trim) -> Measured:
+    """Adds the findings of a validation and keeps its read latencies; its rates have no meaning,
+    as it waits between reads.
+    """
+    share = 100 * trim.old_blocks / trim.blocks
     label = "Discarded blocks that return old data"
-    note = f"not offered: {found.why_not}" if found.verdict == "not offered" else ""
-    rows = [Figure("old_share", label, share, "%", n=found.blocks, n_kind="blocks", note=note)]
-    rows += [one for key, one in measured.figures.items() if key.startswith("latency_")]
-    return replace(measured, figures=by_key(rows), main=("old_share",), trim=found)
+    note = f"not offered: {trim.why_not}" if trim.verdict == "not offered" else ""
+    rows = [Figure("old_share", label, share, "%", n=trim.blocks, n_kind="blocks", note=note)]
+    rows += [figure for key, figure in measured.figures.items() if key.startswith("latency_")]
+    return replace(measured, figures=by_key(rows), main=("old_share",), trim=trim)
 
 
 def _of_steady(test: Test, metrics: Mapping[str, float]) -> dict[str, Figure]:
-    """The rounds that its preparation ran until the rate was steady, if it asks for that."""
+    """Number of rounds that the preparation ran until the rate was steady, if it has that step."""
     rounds = metrics.get("steady_rounds")
     if rounds is None or test.rounds is not None:
         return {}
@@ -75,7 +78,7 @@ def _of_steady(test: Test, metrics: Mapping[str, float]) -> dict[str, Figure]:
 
 
 def _any_kind(test: Test, phases: Phases) -> Measured:
-    """Rate and mean latency of every phase; of a lone phase all that is known."""
+    """Rate and mean latency of every phase; for a single phase, all its figures."""
     rows = of_each(phases)
     main = tuple(row.key for row in rows if row.unit == "MB/s")
     return Measured(test, phases, by_key(rows), main)
@@ -83,55 +86,59 @@ def _any_kind(test: Test, phases: Phases) -> Measured:
 
 def _consistency(test: Test, phases: Phases) -> Measured:
     window_s = test.metric_window_s or 0
-    found = consistencies.consistency(phases[0].timeline, window_s=window_s) if phases else None
+    consistency = (
+        consistencies.consistency(phases[0].timeline, window_s=window_s) if phases else None
+    )
     main = ("mean_iops", "sd_iops", "mean_over_sd")
-    if found is None:
+    if consistency is None:
         rows = [Figure("mean_iops", "Mean IOPS", None, "IOPS", note=TOO_SHORT)]
         return Measured(test, phases, by_key(rows + of_phases(phases)), main)
-    window, burst, n = found.window, found.burst, found.window.n
+    window, burst, n = consistency.window, consistency.burst, consistency.window.n
     last = f"last {n:,} s"
     lone = "" if n > 1 else "the run has only one full second"
-    same = "" if found.mean_over_sd else lone or "all seconds are equal"
+    same = "" if consistency.mean_over_sd else lone or "all seconds are equal"
     over = f"Mean divided by standard deviation, {last}"
     rows = [
         sampled("mean_iops", f"Mean IOPS, {last}", window.mean, "IOPS", window),
         Figure("sd_iops", f"Standard deviation, {last}", window.sd, "IOPS", n=n, note=lone),
-        Figure("mean_over_sd", over, found.mean_over_sd, "", n=n, note=same),
-        Figure("lowest_iops", f"Slowest second, {last}", found.lowest, "IOPS", n=n),
+        Figure("mean_over_sd", over, consistency.mean_over_sd, "", n=n, note=same),
+        Figure("lowest_iops", f"Slowest second, {last}", consistency.lowest, "IOPS", n=n),
     ]
     none = "" if burst else "the rate never dropped below half of its initial value"
-    length, resolution = (found.burst_s, 1.0) if found.burst_s else (None, None)
+    length, resolution = (consistency.burst_s, 1.0) if consistency.burst_s else (None, None)
     mean = burst.mean if burst else None
     name, rest = "Length of the initial burst", "Median IOPS after the burst"
     rows += [
         sampled("burst_iops", "IOPS of the initial burst", mean, "IOPS", burst, none),
         Figure("burst_s", name, length, "s", resolution, RESOLUTION, length or 0, note=none),
-        sampled("after_burst_iops", rest, found.after_median, "IOPS", found.after, none),
+        sampled(
+            "after_burst_iops", rest, consistency.after_median, "IOPS", consistency.after, none
+        ),
     ]
     block_bytes = test.phases[0].workload.block_bytes
-    if block_bytes > SMALL_BLOCK_BYTES:  # known by their data rate
+    if block_bytes > SMALL_BLOCK_BYTES:  # described by their data rate
         mega = block_bytes / 1e6
         sd = None if window.sd is None else window.sd * mega
         label = f"Mean data rate, {last}"
         rows.insert(0, Figure("mean_rate", label, window.mean * mega, "MB/s", sd, SD, n))
         main = ("mean_rate", "sd_iops", "mean_over_sd")
-    return Measured(test, phases, by_key(rows + of_phases(phases)), main, consistency=found)
+    return Measured(test, phases, by_key(rows + of_phases(phases)), main, consistency=consistency)
 
 
 def _thermal(test: Test, phases: Phases) -> Measured:
     main = ("throttle_after_s", "initial_rate", "throttled_rate")
-    found = thermals.thermal(phases[0].timeline) if phases else None
-    if found is None:
+    thermal = thermals.thermal(phases[0].timeline) if phases else None
+    if thermal is None:
         rows = [Figure("initial_rate", "Data rate at the start", None, "MB/s", note=TOO_SHORT)]
         return Measured(test, phases, by_key(rows + of_phases(phases)), main)
-    fell = found.fall_s is not None
-    before, after = found.before, found.after
+    fell = thermal.fall_s is not None
+    before, after = thermal.before, thermal.after
     note = "" if fell else "no sustained drop below half of the initial rate"
-    if not fell and (cut := found.throttling) is not None:
+    if not fell and (cut := thermal.throttling) is not None:
         note = f"throttles after {cut.start_s:,} s for {cut.seconds:,} s in total, but {note}"
-    if found.by_heat is False:
+    if thermal.by_heat is False:
         note = "the drive reports no throttling at the time of the drop, so heat is not its cause"
-    elif fell and found.by_heat is None:
+    elif fell and thermal.by_heat is None:
         note = "the target does not report throttling; a full write cache looks the same"
     name = "Data rate before the drop" if fell else "Data rate, no sustained drop"
     rate_after = after.mean if after else None
@@ -140,7 +147,7 @@ def _thermal(test: Test, phases: Phases) -> Measured:
         Figure(
             "throttle_after_s",
             falls,
-            found.fall_s,
+            thermal.fall_s,
             "s",
             sure,
             RESOLUTION,
@@ -160,15 +167,15 @@ def _thermal(test: Test, phases: Phases) -> Measured:
         Figure(
             "written_before_throttle",
             "Data written before the drop" if fell else "Data written",
-            found.moved_gb if fell else None,
+            thermal.moved_gb if fell else None,
             "GB",
-            found.initial.mean / 1e3 if fell else None,
+            thermal.initial.mean / 1e3 if fell else None,
             "data of one second",
             before.n,
             note="" if fell else note,
         ),
     ]
-    return Measured(test, phases, by_key(rows + of_phases(phases)), main, thermal=found)
+    return Measured(test, phases, by_key(rows + of_phases(phases)), main, thermal=thermal)
 
 
 def _trace(test: Test, phases: Phases) -> Measured:
@@ -236,4 +243,4 @@ KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "waf": service.waf,
     "working-set": service.working_set,
 }
-"""What computes each kind of test; a new kind is one function and one line here."""
+"""Function for each kind of test; a new kind needs one function and one line here."""

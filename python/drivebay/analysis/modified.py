@@ -1,9 +1,9 @@
-"""Modified profiles: how a virtual drive differs from its catalog entry.
+"""Modified profiles: differences of a virtual drive from its catalog entry.
 
-A modified drive is not the one that was reviewed: its figures stand under its changes' names and
-are not compared with published ones. A result's profile tells the changes: it keeps its variants
-("heatsink") beside its values, and a value that a user gave has "what-if" as its source, with the
-user's words where one word changed several values.
+A modified drive is not the one that was reviewed: its figures are labelled with its changes and are
+not compared with published ones. The changes follow from a result's profile: it has its variants
+("heatsink") along with its values, and a value set by the user has "what-if" as its source, with
+the user's text if one setting changed several values.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ WHAT_IF = "what-if"
 
 
 def changes(target: Mapping[str, Any]) -> tuple[str, ...]:
-    """The host if it is not the reviews', names of the variants in force, and the values that a
-    user gave; empty if unchanged.
+    """The host if it is not the reviews', names of the active variants, and the values that a user
+    set; empty if unchanged.
 
     >>> leaf = {"value": 4, "source": "what-if, given by the user"}
     >>> changes({"profile": {"thermal": {"resistance_k_per_w": leaf}}})
@@ -49,10 +49,10 @@ def _other_host(profile: Mapping[str, Any]) -> str:
 
 
 def _in_force(profile: Mapping[str, Any], leaves: Mapping[str, Any]) -> bool:
-    """True if every value of a variant is the profile's own."""
+    """True if every value of a variant equals the profile's."""
     wanted = {path: leaf["value"] for path, leaf in _leaves(leaves)}
-    found = {path: leaf["value"] for path, leaf in _leaves(profile)}
-    return bool(wanted) and all(found.get(path) == value for path, value in wanted.items())
+    actual = {path: leaf["value"] for path, leaf in _leaves(profile)}
+    return bool(wanted) and all(actual.get(path) == value for path, value in wanted.items())
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

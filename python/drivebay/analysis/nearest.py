@@ -1,6 +1,7 @@
-"""Loads that are not the same but near: what another tool ran beside what drivebay's tests run.
+"""Similar loads: pairs loads that another tool ran with those of drivebay's tests.
 
-Left out: the state of the drives and the span of the addresses, which differ and are not compared.
+Leaves out: the state of the drives and the span of the addresses, which differ and are not
+compared.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from drivebay.definitions.suites import Workload, spoken
 
 Load = dict[str, Any]
 NEAR_SIZE = NEAR_DEPTH = 2.0
-"""A load of half or twice the size or the depth is still near."""
+"""Largest factor between sizes or depths of similar loads."""
 NEAR_READS = 10.0
-"""In percent of all I/Os."""
+"""Largest difference in the share of reads, in percent of all I/Os."""
 SMALL_BYTES = 8192
-"""Loads of blocks up to this size are told in IOPS, larger ones in MB/s."""
+"""Loads of blocks up to this size are described in IOPS, larger ones in MB/s."""
 RATES = ("IOPS", "MB/s")
 
 
 def loads(review: Review) -> list[Load]:
-    """Every load that ran by itself, but for traces and loads by zone: what it was, and what came
-    of it."""
-    found = []
+    """Every load that ran by itself, except traces and loads by zone: its parameters and its
+    rates.
+    """
+    result = []
     for test_id, measured in review.tests.items():
         ladder = len(measured.phases) < 2 or measured.test.kind == "ladder"
         known = [measured.figures[key] for key in measured.main if key in measured.figures]
@@ -38,8 +40,8 @@ def loads(review: Review) -> list[Load]:
             load, step = phase.workload, phase.step
             if phase.bench is not None or load.zones or not step.total_ios:
                 continue
-            title = f"{measured.test.title}{label}" if of_rates else _words(load)
-            found.append(
+            title = f"{measured.test.title}{label}" if of_rates else _described(load)
+            result.append(
                 {
                     "test": test_id,
                     "title": title,
@@ -51,30 +53,30 @@ def loads(review: Review) -> list[Load]:
                     "rate": float(f"{step.rate_mb_s:.5g}"),
                 }
             )
-    return found
+    return result
 
 
-def _words(load: Workload) -> str:
-    """What a load is called whose test is not about its rate."""
+def _described(load: Workload) -> str:
+    """Describes a load whose test is not about its rate."""
     kind = {100: "read", 0: "write"}.get(int(load.read_percent), f"{load.read_percent:g} % reads")
     return f"{units.binary_bytes(load.block_bytes)} {load.pattern} {kind}, QD {load.queue_depth}"
 
 
 def unit(load: Load) -> str:
-    """What its rate is told in."""
+    """Unit in which a load's rate is shown."""
     return "IOPS" if load["block"] <= SMALL_BYTES else "MB/s"
 
 
 def rate(load: Load, unit: str) -> float:
-    """Its rate in one of these units."""
+    """The load's rate in one of these units."""
     return float(load["iops" if unit == "IOPS" else "rate"])
 
 
 def nearest(others: Sequence[Load], load: Load) -> Load | None:
-    """The nearest of the others; None where none is near.
+    """The most similar of the other loads; None if none is similar.
 
-    Near is: of the same pattern, with `NEAR_READS` percent of reads more or less, and at most
-    `NEAR_SIZE` and `NEAR_DEPTH` times larger, deeper or less.
+    Similar loads have the same pattern, shares of reads that differ by at most `NEAR_READS`
+    percent, and sizes and depths within factors of `NEAR_SIZE` and `NEAR_DEPTH`.
     """
     near = [
         (2 * size + depth, at)

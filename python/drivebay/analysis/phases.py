@@ -1,4 +1,4 @@
-"""One phase, computed, and the figures that phases have whatever the kind of their test."""
+"""Computation of one phase, and the figures that phases have in every kind of test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PEAKS = {"power_w_peak_100ms": "highest 100 ms", "power_w_peak_1s": "highest sec
 
 
 def computed(phase: PhaseResult) -> PhaseFigures:
-    """A phase's timeline, histogram, stages and row."""
+    """Computes a phase's timeline, histogram, stages and row."""
     seconds = timeline.from_table(phase.series, phase.duration_s)
     counts = latency.from_table(phase.histogram)
     total = phase.reads + phase.writes
@@ -66,7 +66,7 @@ def _as_reported(step: ladders.Step, metrics: Mapping[str, float]) -> ladders.St
 
 
 def _mean_latency_ns(series: pa.Table) -> float | None:
-    """Mean over all I/Os, from each second's mean and its count."""
+    """Mean over all I/Os, from each second's mean and count."""
     reads, writes = (np.asarray(series.column(name).to_numpy()) for name in ("reads", "writes"))
     ios = (reads + writes).astype(float)
     mean = np.asarray(series.column("latency_ns_mean").to_numpy(zero_copy_only=False), dtype=float)
@@ -79,7 +79,7 @@ def absent(value: object) -> str:
 
 
 def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
-    """What a test of one phase has besides its own figures: latency, power, heat, WAF."""
+    """Additional figures of a test with a single phase: latency, power, heat, WAF."""
     if len(phases) != 1:
         return []
     phase = phases[0]
@@ -99,12 +99,12 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
     ]
 
 
-def percentile(q: float, us: float | None, n: int, key: str = "", of: str = "") -> Figure:
-    """A latency percentile with the width of its bin; `key` and `of` name the phase."""
+def percentile(q: float, us: float | None, n: int, key: str = "", suffix: str = "") -> Figure:
+    """A latency percentile with the width of its bin; `key` and `suffix` name the phase."""
     note = "" if us is not None else "too few I/Os for this percentile" if n else absent(us)
     width = None if us is None else us * latency.BIN_ERROR_PERCENT / 100
-    one = per_io(f"latency_p{q:g}{key}", f"Latency p{q:g}{of}", us, "µs", n, note)
-    return replace(one, spread=width, spread_kind="width of the histogram's bin")
+    figure = per_io(f"latency_p{q:g}{key}", f"Latency p{q:g}{suffix}", us, "µs", n, note)
+    return replace(figure, spread=width, spread_kind="width of the histogram's bin")
 
 
 def _per_second(key: str, label: str, value: float | None, unit: str, seconds: int) -> Figure:
@@ -112,8 +112,8 @@ def _per_second(key: str, label: str, value: float | None, unit: str, seconds: i
     return Figure(key, label, value, unit, n=n, note=absent(value))
 
 
-def slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure]:
-    """The share of I/Os over each limit of the reviews; the bin of the limit counts in full."""
+def slow_shares(phase: PhaseFigures, key: str = "", suffix: str = "") -> list[Figure]:
+    """Share of I/Os over each of the reviews' limits; the bin of the limit counts in full."""
     n = phase.histogram.total
     reported = {} if n else {ms: phase.metrics.get(f"over_{ms}_ms_percent") for ms in SLOW_MS}
     none = (
@@ -126,7 +126,7 @@ def slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure
     return [
         per_io(
             f"over_{limit}_ms{key}",
-            f"I/Os over {limit} ms{of}",
+            f"I/Os over {limit} ms{suffix}",
             latency.share_slower_percent(phase.histogram, limit * 10**6) if n else reported[limit],
             "%",
             n,
@@ -137,42 +137,46 @@ def slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure
 
 
 def of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:
-    """Rate and IOPS of a phase; of one among others its latency too, which a lone phase has among
-    the figures of its test."""
+    """Rate and IOPS of a phase; for one of several phases its latency too, which a single phase
+    has among the figures of its test.
+    """
     step = phase.step
-    key, of = ("", "") if alone else (f"_{phase.label}", f", {spoken(phase.label)}")
-    rows = [rate(f"rate{key}", f"Data rate{of}", step), iops(f"iops{key}", f"IOPS{of}", step)]
+    key, suffix = ("", "") if alone else (f"_{phase.label}", f", {spoken(phase.label)}")
+    rows = [
+        rate(f"rate{key}", f"Data rate{suffix}", step),
+        iops(f"iops{key}", f"IOPS{suffix}", step),
+    ]
     if alone:
         return rows
     mean = step.latency_mean_us
-    label = f"Mean latency{of}"
+    label = f"Mean latency{suffix}"
     rows.append(per_io(f"latency_mean{key}", label, mean, "µs", step.total_ios, absent(mean)))
-    return rows + slow_shares(phase, key, of)
+    return rows + slow_shares(phase, key, suffix)
 
 
 def of_each(phases: Sequence[PhaseFigures]) -> list[Figure]:
-    """What every phase has; of a lone phase all that is known."""
+    """Figures that every phase has; for a single phase, all its figures."""
     alone = len(phases) == 1
     rows = [row for phase in phases for row in of_any_phase(phase, alone=alone)]
     return rows + of_phases(phases)
 
 
 def of_power(phases: Sequence[PhaseFigures]) -> list[Figure]:
-    """Mean and peak power, with value None where the target reports none.
+    """Mean and peak power, with value None if the target reports no power.
 
-    Source: AnandTech's 2015 client suite logs power once per second. A virtual drive is read ten
-    times a second for the peak, as the core keeps it; of a real one the highest second is known.
+    Source: AnandTech's 2015 client suite logs power once per second. For a virtual drive the core
+    records the peak of ten samples per second; for a real one the highest second is known.
     """
     watts = np.concatenate([phase.timeline.power_w for phase in phases] or [np.empty(0)])
     some = timeline.spread(watts)
     note = absent(some)
-    peak, words = timeline.highest(watts), "highest second"
-    for name, said in PEAKS.items():
+    peak, basis = timeline.highest(watts), "highest second"
+    for name, metric_basis in PEAKS.items():
         if phases and all(name in phase.metrics for phase in phases):
-            peak, words = max(phase.metrics[name] for phase in phases), said
+            peak, basis = max(phase.metrics[name] for phase in phases), metric_basis
             break
     n = some.n if some else 0
     return [
         sampled("power_mean", "Mean power", some.mean if some else None, "W", some, note),
-        Figure("power_peak", f"Peak power, {words}", peak, "W", n=n, note=absent(peak)),
+        Figure("power_peak", f"Peak power, {basis}", peak, "W", n=n, note=absent(peak)),
     ]

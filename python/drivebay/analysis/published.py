@@ -1,9 +1,9 @@
-"""Published figures, and a measured one beside the published one.
+"""Published figures, and their comparison with measured ones.
 
-Sources: published/figures.csv (what was printed, each row with its publication),
-published/hosts.toml (in which host it was measured) and published/mapping.toml (which measured
-figure a row is compared with, and how closely).
-Left out: statements in words and ratios to other drives; they stay in figures.csv unmapped.
+Sources: published/figures.csv (printed statements, each with its publication), published/hosts.toml
+(the host of each measurement) and published/mapping.toml (the measured figure that a row is
+compared with, and the tolerance). Leaves out: statements in words and ratios to other drives; they
+stay in figures.csv unmapped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3
 
 ADDRESSES = (
     (r"(https?://\S+)", "{}"),
-    # Of these reviews only titles and excerpts were found: the address is the publication's own.
+    # Only titles and excerpts of these reviews were found: the address is that of the publication.
     (r"StorageReview\b", "https://www.storagereview.com"),
     (r"AnandTech (\d+)", "https://www.anandtech.com/show/{}"),
     (
@@ -67,17 +67,18 @@ ADDRESSES = (
         "https://github.com/stonet-research/icpe24_io_scheduler_study_artifact",
     ),
 )
-"""Where publications are found, by what a source calls them; AnandTech's by the review's number.
+"""Addresses of publications, by their names in sources; AnandTech's by the review's number.
 
-The maker's own specification of the Plextor M6e is the one source of figures without an address."""
+The maker's own specification of the Plextor M6e is the only source of figures without an address.
+"""
 
 
 @dataclass(frozen=True)
 class Published:
-    """One published statement; `value` is None where it is in words, which `text` keeps.
+    """One published statement; `value` is None if it is not a number, and `text` has its wording.
 
-    `unit` is that of our figures, `printed_unit` the publication's; `host` names the host that it
-    was measured in.
+    `unit` is that of our figures, `printed_unit` the publication's; `host` names the host of the
+    measurement.
     """
 
     id: str
@@ -162,7 +163,7 @@ def _mapping() -> dict[str, object]:
 
 @functools.cache
 def mapped() -> tuple[Mapped, ...]:
-    """Every comparison that can be made, in the order of mapping.toml."""
+    """All possible comparisons, in the order of mapping.toml."""
     rows = _mapping()["row"]
     assert isinstance(rows, list), "mapping.toml: [[row]] tables"
     return tuple(
@@ -181,18 +182,18 @@ def mapped() -> tuple[Mapped, ...]:
 
 
 def addresses(source: str) -> list[tuple[str, str]]:
-    """The parts of a source, each with the address of the publication that it names, or "".
+    """Splits a source into parts, each with the address of the publication that it names, or "".
 
     >>> addresses("load of AnandTech 8979; durations chosen here")[1]
     ('AnandTech 8979', 'https://www.anandtech.com/show/8979')
     """
-    found = sorted(
+    matches = sorted(
         (match.span(), where.format(*match.groups()))
         for name, where in ADDRESSES
         for match in re.finditer(name, source)
     )
     parts, at = [], 0
-    for (start, end), where in found:
+    for (start, end), where in matches:
         parts += [(source[at:start], ""), (source[start:end], where)]
         at = end
     parts.append((source[at:], ""))
@@ -200,12 +201,12 @@ def addresses(source: str) -> list[tuple[str, str]]:
 
 
 def address(source: str) -> str:
-    """The first address in a source; empty where none is known."""
+    """The first address in a source; empty if none is known."""
     return next((where for _, where in addresses(source) if where), "")
 
 
 def drive_of_model(model: str) -> str | None:
-    """The drive in figures.csv that a real device's model string names, if any.
+    """The drive of figures.csv that a real device's model string names, if any.
 
     >>> drive_of_model("SAMSUNG MZHPV512HDGL-00000")
     'sm951-ahci-512'
@@ -219,17 +220,17 @@ def drive_of_model(model: str) -> str | None:
 
 
 def specification(drive: str) -> tuple[Published, ...]:
-    """What the maker's and reviewers' specification tables say of a drive, in their order."""
+    """Rows of the maker's and reviewers' specification tables for a drive, in their order."""
     return tuple(
         row for row in figures().values() if (row.drive, row.test) == (drive, "spec-sheet")
     )
 
 
 def error_percent(row: Mapped, measured: float) -> float | None:
-    """How far the measured figure lies from the published one, in percent of the published one.
+    """Deviation of the measured figure from the published one, in percent of the published one.
 
-    Inside a published bound the error is 0, outside it is the distance to the bound. None where
-    the published value is no number.
+    Inside a published bound the error is 0, outside it is the distance to the bound. None if the
+    published value is not a number.
     """
     value = row.published.value
     if not value:
@@ -248,14 +249,14 @@ def error_percent(row: Mapped, measured: float) -> float | None:
     return 0.0
 
 
-def said(row: Published) -> str:
-    """The published statement in short: "about 7,500 IOPS", "under 120 s".
+def statement(row: Published) -> str:
+    """Short form of a published statement: "about 7,500 IOPS", "under 120 s".
 
-    >>> said(figures()["S087"])
+    >>> statement(figures()["S087"])
     'over 150,000 IOPS'
     """
-    words = {"approx": "about ", "lt": "under ", "gt": "over "}
+    prefixes = {"approx": "about ", "lt": "under ", "gt": "over "}
     if row.value is None:
         return " ".join(part for part in (row.text, row.unit) if part)
     number = f"{row.value:,.0f}" if row.value >= 100 or row.value == int(row.value) else row.text
-    return f"{words.get(row.relation, '')}{number} {row.unit}".strip()
+    return f"{prefixes.get(row.relation, '')}{number} {row.unit}".strip()

@@ -1,11 +1,11 @@
-"""Replicates: the same run with other seeds, and how well their mean is known.
+"""Replicates: the same run with other seeds, and the uncertainty of their mean.
 
 Sources: Student's t (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4, exact for whole degrees of
 freedom); Law, Simulation Modeling and Analysis (5th ed. 2015, 4.5 intervals, 9.4.1 sequential
-stopping by relative precision, 10.2 paired comparison, 11.2 common random numbers).
-Intervals are exact where the replicates are normal; means over many I/Os are nearly so, percentiles
-of few I/Os are not. What stops at a precision looks at the interval several times, and
-covers the mean a little less often than stated (docs/concepts/sweeps.md has the measurement).
+stopping by relative precision, 10.2 paired comparison, 11.2 common random numbers). Intervals are
+exact if the replicates are normal; means over many I/Os are nearly so, percentiles of few I/Os are
+not. Stopping at a precision examines the interval several times, and so covers the mean a little
+less often than stated (docs/concepts/sweeps.md has the measurement).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from drivebay.common.errors import UserError
 
 CONFIDENCE = 0.95
 FEWEST = 5
-"""Fewer replicates are not stopped at, however alike they look."""
+"""Smallest number of replicates at which a run may stop, however similar they are."""
 
 
 def next_look(n: int) -> int:
-    """After how many replicates it is looked again whether they are enough: few looks, as each is
-    a chance to stop by luck.
+    """Number of replicates at which the precision is checked next. Checks are few, as each is a
+    chance to stop by luck.
 
     >>> next_look(5), next_look(8), next_look(40)
     (6, 10, 50)
@@ -37,7 +37,7 @@ def next_look(n: int) -> int:
 
 @functools.cache
 def t_quantile(confidence: float, freedom: int) -> float:
-    """What Student's t stays below in absolute value with this probability.
+    """Bound that the absolute value of Student's t stays below with this probability.
 
     >>> round(t_quantile(0.95, 1), 3), round(t_quantile(0.95, 9), 3), round(t_quantile(0.9, 30), 3)
     (12.706, 2.262, 1.697)
@@ -63,18 +63,18 @@ def _within(angle: float, freedom: int) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean of replicates, and the interval that covers the true one with this confidence.
+    """A mean of replicates, and the interval that covers the true mean with this confidence.
 
     Attributes
     ----------
     mean, sd
-        Of the replicates, in the figure's unit.
+        Mean and standard deviation of the replicates, in the figure's unit.
     half_width
         Half of the interval; infinite for one replicate.
     n
-        How many replicates.
+        Number of replicates.
     confidence
-        Of the interval, 0 to 1.
+        Confidence of the interval, 0 to 1.
     """
 
     mean: float
@@ -108,13 +108,13 @@ class Estimate:
 
 
 def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
-    """The mean of replicates with its confidence interval by Student's t. Raises UserError if there
-    are no values, or there is no such confidence.
+    """Computes the mean of replicates with its confidence interval by Student's t. Raises UserError
+    if there are no values, or the confidence is out of range.
 
     Parameters
     ----------
     values : one for each replicate, independent of each other.
-    confidence : that the interval covers the true mean, between 0 and 1.
+    confidence : probability that the interval covers the true mean, between 0 and 1.
 
     >>> print(estimate([10.0, 12.0, 11.0, 13.0]))
     11.5 ± 2.1 (95 %, 4 replicates)
@@ -126,7 +126,7 @@ def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Esti
     mean, n = statistics.fmean(values), len(values)
     if n == 1:
         return Estimate(mean, math.nan, math.inf, 1, confidence)
-    sd = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1))
+    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
     half = t_quantile(confidence, n - 1) * sd / math.sqrt(n)
     return Estimate(mean, sd, half, n, confidence)
 
@@ -134,8 +134,9 @@ def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Esti
 def difference(
     values: Sequence[float], baseline: Sequence[float], *, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Paired: the mean of `values` less `baseline`, seed by seed. With the same seeds both have the
-    same draws, and what these do to both is not in the interval (common random numbers).
+    """Paired difference: the mean of `values` less `baseline`, seed by seed. With the same seeds
+    both have the same random draws, whose common effect is not part of the interval (common
+    random numbers).
 
     >>> print(difference([11.0, 21.0, 31.0], [10.0, 20.0, 30.5]))
     0.833333 ± 0.72 (95 %, 3 replicates)
@@ -146,13 +147,14 @@ def difference(
             "run both with the same seeds",
         )
     pairs = zip(values, baseline, strict=True)
-    return estimate([one - other for one, other in pairs], confidence=confidence)
+    return estimate([value - other for value, other in pairs], confidence=confidence)
 
 
 @dataclass(frozen=True)
 class Precision:
-    """Replicates are enough when half of the interval is at most this share of the mean; of the
-    figure, or where none is named of all main figures."""
+    """Required precision of replicates: half of the interval is at most this share of the mean,
+    for the named figure, or for all main figures if none is named.
+    """
 
     figure: str | None
     relative: float
@@ -160,7 +162,7 @@ class Precision:
 
     @classmethod
     def parse(cls, text: str) -> Precision:
-        """Of "1% at 95%", or "iops 1% at 95%". Raises ValueError if it is not so.
+        """Parses "1% at 95%" or "iops 1% at 95%". Raises ValueError if the text has another form.
 
         >>> Precision.parse("waf 0.5% at 99%")
         Precision(figure='waf', relative=0.005, confidence=0.99)
@@ -177,7 +179,7 @@ class Precision:
         return cls(match[1], relative, confidence)
 
     def is_met(self, values: Sequence[float]) -> bool:
-        """Whether these replicates are enough."""
+        """True if these replicates are enough."""
         if len(values) < FEWEST:
             return False
         return estimate(values, confidence=self.confidence).relative <= self.relative
@@ -185,8 +187,9 @@ class Precision:
 
 @dataclass(frozen=True)
 class PointEstimate:
-    """A point of a sweep: its parameters, its mean, and the paired difference from the first point
-    that has the same seeds; None at that one, and where seeds differ."""
+    """A point of a sweep: its parameters, its mean, and the paired difference from the first
+    point with the same seeds; None for that first point, and for points with other seeds.
+    """
 
     values: Mapping[str, Any]
     estimate: Estimate
@@ -204,11 +207,11 @@ class FigurePoints:
 
 
 class Points:
-    """Takes the runs of a sweep in, one at a time, and estimates main figures point by point.
+    """Collects the runs of a sweep, one at a time, and estimates main figures point by point.
 
     Parameters
     ----------
-    names : columns that tell points apart.
+    names : columns that distinguish points.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -219,7 +222,7 @@ class Points:
     def add(
         self, row: Mapping[str, Any], labels: Mapping[str, Mapping[str, Sequence[Any]]]
     ) -> None:
-        """A run, as `analysis.effects.Study.add` takes it."""
+        """Adds a run, with the arguments of `analysis.effects.Study.add`."""
         test, point = str(row["test"]), tuple(row[name] for name in self._names)
         known = self._found.setdefault(test, {}).setdefault(point, {})
         for key, (label, unit, is_main) in labels[test].items():
@@ -229,7 +232,7 @@ class Points:
                 known.setdefault(key, {})[row.get("seed")] = float(value)
 
     def figures(self, test: str) -> tuple[FigurePoints, ...]:
-        """The main figures of a test; none if no point has several seeds."""
+        """The main figures of a test; empty if no point has several seeds."""
         points = self._found.get(test, {})
         if all(len(seeds) < 2 for known in points.values() for seeds in known.values()):
             return ()
@@ -241,7 +244,7 @@ class Points:
     def _estimates(
         self, points: Mapping[tuple[Any, ...], Mapping[str, Mapping[int | None, float]]], key: str
     ) -> list[PointEstimate]:
-        found: list[PointEstimate] = []
+        estimates: list[PointEstimate] = []
         baseline: Mapping[int | None, float] | None = None
         for point, known in points.items():
             if not (seeds := known.get(key)):
@@ -251,6 +254,6 @@ class Points:
             if baseline is None:
                 baseline = seeds
             elif baseline.keys() == seeds.keys():
-                paired = difference([seeds[one] for one in baseline], list(baseline.values()))
-            found.append(PointEstimate(values, estimate(list(seeds.values())), paired))
-        return found
+                paired = difference([seeds[seed] for seed in baseline], list(baseline.values()))
+            estimates.append(PointEstimate(values, estimate(list(seeds.values())), paired))
+        return estimates

@@ -1,6 +1,6 @@
-"""A whole review, computed: every test's figures, the headline table, what is missing.
+"""Analysis of a whole review: every test's figures, the headline table, missing tests.
 
-This is where the room meets the result folder; everything else here works on tables and arrays.
+This module connects the package with the result folder; the others work on tables and arrays.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from drivebay.results import Result
 class Review:
     """A result and its figures; `tests` has the finished tests by id, in the suite's order.
 
-    `drive` is the name under which figures of this very drive are published, None where there are
-    none or the drive was changed.
+    `drive` is the name under which figures of this drive are published, None if there are none or
+    the drive was changed.
     """
 
     result: Result
@@ -34,28 +34,36 @@ class Review:
         """The short table, in the suite's order."""
         return tuple(
             row
-            for one in self.tests.values()
+            for measured in self.tests.values()
             for row in headlines.rows_of(
-                one, suite=self.result.suite.name, drive=self.drive, shortened=self.result.quick
+                measured,
+                suite=self.result.suite.name,
+                drive=self.drive,
+                shortened=self.result.quick,
             )
         )
 
     @property
     def comparisons(self) -> tuple[Headline, ...]:
-        """Every published figure that this review has an answer to."""
+        """Rows for every published figure that this review measures."""
         return tuple(
             row
-            for one in self.tests.values()
+            for measured in self.tests.values()
             for row in headlines.comparisons_of(
-                one, suite=self.result.suite.name, drive=self.drive, shortened=self.result.quick
+                measured,
+                suite=self.result.suite.name,
+                drive=self.drive,
+                shortened=self.result.quick,
             )
         )
 
 
 def review(result: Result, *, intervals: bool = True) -> Review:
-    """Computes a result; a partial one has figures for what is finished. Raises UserError if a
-    step's files cannot be read. `intervals`: of a virtual drive of the catalog or a calibrated one,
-    also 90 % intervals: what its parameters leave open, and the model's own error."""
+    """Computes a result; a partial one has figures of the finished tests. Raises UserError if a
+    step's files cannot be read. `intervals`: also compute 90 % intervals for a virtual drive
+    of the catalog or a calibrated one, from the uncertainty of its parameters and the model's
+    own error.
+    """
     tests = {step.id: measure(step.test, step.phases()) for step in result.done}
     if intervals and result.simulated:
         known = fidelity.known_of(str(result.target.get("name")), result.target.get("profile"))
@@ -67,23 +75,23 @@ def _with_intervals(measured: Measured, known: fidelity.Known | None) -> Measure
     return replace(
         measured,
         figures={
-            key: replace(one, interval=fidelity.interval_of(known, measured.test.id, one))
-            for key, one in measured.figures.items()
+            key: replace(figure, interval=fidelity.interval_of(known, measured.test.id, figure))
+            for key, figure in measured.figures.items()
         },
     )
 
 
 def headline(result: Result, *, intervals: bool = True) -> list[Headline]:
-    """The short table of a review: main figures, the published ones beside them."""
+    """The short table of a review: main figures, each with the published one."""
     return list(review(result, intervals=intervals).headline)
 
 
 def published_drive(result: Result) -> str | None:
     """The drive of figures.csv that was tested, if it is one of them and unchanged.
 
-    A virtual drive counts by its profile's name unless it was changed for a what-if; a profile that
-    somebody is still fitting counts too, and the report says that it is not the catalog's. A real
-    drive counts by its model number.
+    A virtual drive is identified by its profile's name unless it was changed for a what-if; this
+    includes a profile that somebody is still fitting, and the report says that it is not the
+    catalog's. A real drive is identified by its model number.
     """
     target = result.target
     if result.simulated:

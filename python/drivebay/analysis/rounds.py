@@ -1,4 +1,5 @@
-"""Rounds until steady: how what is tracked came to rest, and over which rounds the figures are.
+"""Rounds until steady state: the course of the tracked phases, and the rounds that figures come
+from.
 
 Source: SNIA Solid State Storage Performance Test Specification 2.0.1: the steady-state convergence
 plot has all rounds, the measurement window plot the last ones with their mean, the least-squares
@@ -15,7 +16,7 @@ from drivebay.definitions.suites import Rounds
 
 @dataclass(frozen=True)
 class PhaseRounds:
-    """What is needed to know of a phase."""
+    """Input data of a phase."""
 
     label: str
     block_bytes: int
@@ -24,11 +25,11 @@ class PhaseRounds:
 
 @dataclass(frozen=True)
 class Tracked:
-    """What one phase did from round to round, in the unit of all that is tracked.
+    """Course of one phase from round to round, in the common unit of the tracked phases.
 
-    `values` has all rounds, the first first; mean, line and excursions are those of the window.
-    `line` is the least-squares line's value in the window's first round, and its rise per round.
-    Excursions are in percent of the mean, as the criterion has them.
+    `values` has all rounds in order; mean, line and excursions are those of the window. `line` is
+    the least-squares line's value in the window's first round, and its rise per round. Excursions
+    are in percent of the mean, as in the criterion.
     """
 
     label: str
@@ -42,8 +43,10 @@ class Tracked:
 
 @dataclass(frozen=True)
 class RoundsFound:
-    """All rounds of a test. `window` counts the rounds that the figures are from; `history` has
-    every phase's rate by round. `unit` is "IOPS", "MB/s" where all blocks are large, or "µs"."""
+    """All rounds of a test. `window` is the number of rounds that the figures come from;
+    `history` has every phase's rate by round. `unit` is "IOPS", "MB/s" if all blocks are
+    large, or "µs".
+    """
 
     count: int
     window: int
@@ -59,33 +62,34 @@ def history(metrics: Mapping[str, float], value: str) -> tuple[float, ...]:
     >>> history({"round_1_iops": 5.0, "round_2_iops": 7.0, "waf": 1.0}, "iops")
     (5.0, 7.0)
     """
-    found: list[float] = []
-    while (name := f"round_{len(found) + 1}_{value}") in metrics:
-        found.append(metrics[name])
-    return tuple(found)
+    values: list[float] = []
+    while (name := f"round_{len(values) + 1}_{value}") in metrics:
+        values.append(metrics[name])
+    return tuple(values)
 
 
 def rounds(rule: Rounds, phases: Sequence[PhaseRounds], *, large: bool) -> RoundsFound | None:
-    """What the phases' metrics tell of the rounds; None where there are too few. Loads of `large`
-    blocks are known by their data rate."""
-    scales = {one.label: one.block_bytes / 1e6 if large else 1.0 for one in phases}
+    """Evaluates the rounds from the phases' metrics; None if there are too few rounds. Loads of
+    `large` blocks are described by their data rate.
+    """
+    scales = {phase.label: phase.block_bytes / 1e6 if large else 1.0 for phase in phases}
     rates = {
-        one.label: tuple(value * scales[one.label] for value in history(one.metrics, "iops"))
-        for one in phases
+        phase.label: tuple(value * scales[phase.label] for value in history(phase.metrics, "iops"))
+        for phase in phases
     }
-    latencies = {one.label: history(one.metrics, "latency_us") for one in phases}
+    latencies = {phase.label: history(phase.metrics, "latency_us") for phase in phases}
     values = rates if rule.variable == "iops" else latencies
     tracked = []
     for label in rule.tracked:
-        one = _tracked(label, rule, values.get(label, ()))
-        if one is None:
+        course = _tracked(label, rule, values.get(label, ()))
+        if course is None:
             return None
-        tracked.append(one)
+        tracked.append(course)
     unit = "MB/s" if large else "IOPS"
     return RoundsFound(
         count=len(tracked[0].values),
         window=rule.window_rounds,
-        reached=all(one.steady for one in tracked),
+        reached=all(state.steady for state in tracked),
         unit=unit if rule.variable == "iops" else "µs",
         tracked=tuple(tracked),
         history=rates,

@@ -1,7 +1,7 @@
-"""Where the time of a virtual drive's I/Os went, stage by stage.
+"""Breakdown of the time of a virtual drive's I/Os by stage.
 
-The drive says for each second how many nanoseconds its completed I/Os spent in each stage; the
-stages of one I/O add up to its latency. A real drive gives nothing of the kind.
+The drive reports for each second the nanoseconds that its completed I/Os spent in each stage; the
+stages of one I/O add up to its latency. A real drive reports no stages.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ STAGES: dict[str, tuple[str, str]] = {
     "gc": ("Garbage collection", "waiting for garbage collection"),
     "throttle": ("Throttling", "thermal throttling"),
 }
-"""Title and meaning of each stage, in the order an I/O passes them."""
+"""Title and meaning of each stage, in the order in which an I/O passes them."""
 INTERVALS_MAX = 120
-"""Into how many intervals a phase is cut to be looked at over time."""
+"""Largest number of intervals of a phase over time."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class StageShare:
 class OverTime:
     """The stages of a phase in intervals of equal length.
 
-    `second`: float array, shape (n,), where each interval begins. `ios`: I/Os completed in it.
-    `mean_us`: stage to float array, shape (n,): mean per I/O of the interval, NaN where none ended.
+    `second`: float array, shape (n,), start of each interval. `ios`: I/Os completed in it.
+    `mean_us`: stage to float array, shape (n,): mean per I/O of the interval, NaN if none ended.
     """
 
     second: Floats
@@ -55,14 +55,14 @@ class OverTime:
     interval_s: int
 
     def share_percent(self, stage: str) -> Floats:
-        """A stage's share of each interval's latency, in percent; NaN where no I/O ended."""
+        """A stage's share of each interval's latency, in percent; NaN if no I/O ended."""
         whole = np.sum(list(self.mean_us.values()), axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(100 * self.mean_us[stage] / whole)
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """Stages in the order an I/O passes them, unknown ones last.
+    """Sorts stages in the order in which an I/O passes them, unknown ones last.
 
     >>> ordered({"nand", "host", "zeta"})
     ['host', 'nand', 'zeta']
@@ -72,7 +72,7 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def title(stage: str) -> str:
-    """A stage as a legend names it.
+    """Name of a stage in a legend.
 
     >>> title("nand"), title("zeta")
     ('NAND', 'zeta')
@@ -81,7 +81,7 @@ def title(stage: str) -> str:
 
 
 def meaning(stage: str) -> str:
-    """A stage in words.
+    """Description of a stage.
 
     >>> meaning("die"), meaning("zeta")
     ('waiting for the flash die', 'zeta')
@@ -90,7 +90,9 @@ def meaning(stage: str) -> str:
 
 
 def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]:
-    """Every stage that took time, in the order an I/O passes them; empty where unknown."""
+    """Shares of every stage that took time, in the order in which an I/O passes them; empty if
+    unknown.
+    """
     if stages is None or stages.num_rows == 0 or total_ios == 0:
         return ()
     sums: dict[str, int] = {}
@@ -107,9 +109,10 @@ def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]
 
 
 def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
-    """Mean time per I/O of each stage in at most `INTERVALS_MAX` intervals; None where unknown.
-    `stages`: columns as in `drivebay.results.records.STAGES_SCHEMA`. `ios`: float array, shape
-    (n,): I/Os completed in each full second of the phase."""
+    """Mean time per I/O of each stage in at most `INTERVALS_MAX` intervals; None if unknown.
+    `stages`: columns as in `drivebay.results.records.STAGES_SCHEMA`. `ios`: float array,
+    shape (n,): I/Os completed in each full second of the phase.
+    """
     n = len(ios)
     if stages is None or stages.num_rows == 0 or n == 0:
         return None

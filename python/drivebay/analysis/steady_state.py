@@ -1,7 +1,7 @@
-"""Figures of SNIA's tests: rounds until steady, and the way of a fresh drive to saturation.
+"""Figures of SNIA's tests: rounds until steady, and the course of a fresh drive to saturation.
 
-Source: SNIA Solid State Storage Performance Test Specification 2.0.1. Where no steady state was
-reached, the last rounds stand for it, and every figure's test says so.
+Source: SNIA Solid State Storage Performance Test Specification 2.0.1. If steady state was not
+reached, figures come from the last rounds, and the figure `steady_rounds` says so.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from drivebay.analysis.phases import of_any_phase, of_phases
 from drivebay.definitions.suites import Test
 
 FIRST_S = 60
-"""The first figure is of the first minute: SNIA's rounds are of a minute."""
+"""Length of the first figure's window: SNIA's rounds take a minute."""
 
 
 def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """Rates and latencies of the last rounds, after how many there were."""
+    """Rates and latencies of the last rounds, preceded by the number of rounds."""
     assert test.rounds is not None, "a rounds test has its rule"
     known = [
-        roundings.PhaseRounds(one.label, one.workload.block_bytes, one.metrics) for one in phases
+        roundings.PhaseRounds(phase.label, phase.workload.block_bytes, phase.metrics)
+        for phase in phases
     ]
     large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in phases)
-    found = roundings.rounds(test.rounds, known, large=large)
-    rows = [_of_rounds(found, test.rounds.rounds_max)]
+    course = roundings.rounds(test.rounds, known, large=large)
+    rows = [_of_rounds(course, test.rounds.rounds_max)]
     for phase in phases:
         rows += of_any_phase(phase, alone=False)
         longest = max(roundings.history(phase.metrics, "latency_max_us"), default=None)
@@ -42,28 +43,28 @@ def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
             label = f"Maximum latency, {phase.label}"
             key, n = f"latency_max_{phase.label}", phase.step.total_ios
             rows.append(per_io(key, label, max(last), "µs", n))
-    what = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
-    what = "rate" if large and what == "iops" else what
-    main = ("steady_rounds", *(f"{what}_{label}" for label in test.rounds.tracked))
-    return Measured(test, phases, by_key(rows), main, rounds=found)
+    quantity = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
+    quantity = "rate" if large and quantity == "iops" else quantity
+    main = ("steady_rounds", *(f"{quantity}_{label}" for label in test.rounds.tracked))
+    return Measured(test, phases, by_key(rows), main, rounds=course)
 
 
-def _of_rounds(found: roundings.RoundsFound | None, most: int) -> Figure:
-    note = "" if found and found.reached else f"steady state was not reached in {most} rounds"
-    count = found.count if found else 0
+def _of_rounds(course: roundings.RoundsFound | None, most: int) -> Figure:
+    note = "" if course and course.reached else f"steady state was not reached in {most} rounds"
+    count = course.count if course else 0
     return Figure(
         "steady_rounds",
-        "Rounds until steady" if found and found.reached else "Rounds, steady state not reached",
-        float(count) if found else None,
+        "Rounds until steady" if course and course.reached else "Rounds, steady state not reached",
+        float(count) if course else None,
         "",
         n=count,
         n_kind="rounds",
-        note=note if found else "too few rounds",
+        note=note if course else "too few rounds",
     )
 
 
 def saturation(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """From the first minute to the last window, and how much was written in all."""
+    """IOPS of the first minute and of the last window, and the total written."""
     rows: list[Figure] = []
     if phases:
         line = phases[0].timeline

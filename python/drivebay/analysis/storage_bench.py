@@ -1,7 +1,7 @@
 """Figures of a replayed trace: rate, latency, long I/Os, the host's queue, and Little's law.
 
-Definitions: docs/concepts/replay.md. Every I/O has the same weight. The mean number outstanding was
-counted apart from the latencies; their agreement is itself a figure.
+Definitions: docs/concepts/replay.md. Every I/O has the same weight. The mean number outstanding is
+counted independently of the latencies; their agreement is itself a figure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LITTLE_PERCENT = 1.0
-"""How far the two sides of Little's law may differ before something must be wrong."""
+"""Largest plausible difference between the two sides of Little's law."""
 DEPTHS = {1: "1", 2: "2", 3: "3", 4: "4-5", 6: "6-10", 11: "11-20", 21: "21-32", 33: ">32"}
 """Least depth of each bucket, and its name in the published tables."""
 
@@ -20,8 +20,8 @@ class StorageBench:
     """Figures of one replay of the Storage Bench.
 
     Rates in MB/s (10^6 bytes), times in seconds, latencies in microseconds, shares in percent of
-    all I/Os. `little` is the rate of I/Os over busy time, times the mean latency: what
-    `outstanding_mean` must be. `depth_percent`: I/Os by the number outstanding at their release.
+    all I/Os. `little` is the rate of I/Os over busy time, times the mean latency: it must equal
+    `outstanding_mean`. `depth_percent`: I/Os by the number outstanding at their release.
     """
 
     ios: int
@@ -39,14 +39,15 @@ class StorageBench:
 
     @property
     def little_holds(self) -> bool:
-        """Whether rate, latency and outstanding belong to the same run."""
+        """True if rate, latency and outstanding agree."""
         return abs(self.outstanding_mean - self.little) * 100 <= LITTLE_PERCENT * self.little
 
 
 def storage_bench(
     *, ios: int, moved_bytes: int, metrics: Mapping[str, float]
 ) -> StorageBench | None:
-    """The figures from a phase's totals and its target's metrics; None if nothing was issued.
+    """Computes the figures from a phase's totals and its target's metrics; None if nothing was
+    issued.
 
     >>> metrics = {"busy_s": 2.0, "wall_s": 10.0, "latency_ns_sum": 3e9, "outstanding_mean": 1.5,
     ...            "outstanding_max": 4.0, "over_10_ms": 5.0, "over_100_ms": 0.0, "depth_1": 1000.0}

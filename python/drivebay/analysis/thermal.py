@@ -1,9 +1,9 @@
-"""Thermal throttling: how long a drive keeps its first rate, and what is left then.
+"""Thermal throttling: time that a drive keeps its initial rate, and its rate afterwards.
 
 Source: the AnandTech SM951 review of 2015: 128 KiB sequential write at queue depth 32, rate and
-temperature over time. "Throttled" is read as: the rate falls under half of its start and stays
-there for 10 s. A cache that runs full looks the same; where the target reports its throttle stage,
-`by_heat` tells the two apart.
+temperature over time. "Throttled" is interpreted as: the rate falls under half of its start and
+stays there for 10 s. A full cache looks the same; if the target reports its throttle stage,
+`by_heat` distinguishes the two.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Throttling:
 class Thermal:
     """Figures of one thermal run; rates in 10^6 bytes per second, from 1 s samples.
 
-    `fall_s` is None where the rate never fell under half of its start and stayed; then
+    `fall_s` is None if the rate never fell under half of its start and stayed; then
     `before` covers the whole run and `after` is None. `written_gb` is 10^9 bytes before the fall.
     `reported_s` is the first second with a reported throttle stage; `throttling` is None if no such
     second has a reduced rate.
@@ -54,14 +54,14 @@ class Thermal:
 
 
 def thermal(timeline: Timeline) -> Thermal | None:
-    """The figures, or None where there is not one full second."""
+    """Computes the figures; None if there is no full second."""
     rate = timeline.rate_mb_s
     initial = spread(rate[:START_S])
     if initial is None:
         return None
     fall_s = fall_second(rate, start_s=START_S, stay_s=STAY_S)
     before = spread(rate[:fall_s]) or initial
-    # The second of the fall holds a part of either rate.
+    # The second of the fall holds a part of both rates.
     after = spread(rate[fall_s + 1 :]) if fall_s is not None else None
     reported = np.flatnonzero(timeline.throttle_stage > 0)
     return Thermal(
@@ -99,7 +99,7 @@ def _at(values: np.ndarray, second: int | None) -> float | None:
 
 
 def _by_heat(timeline: Timeline, fall_s: int | None) -> bool | None:
-    """Whether the drive itself says that it throttles then; None where it does not tell."""
+    """True if the drive itself reports throttling at the fall; None if it does not report it."""
     if fall_s is None:
         return None
     stages = timeline.throttle_stage[fall_s : fall_s + STAY_S]

@@ -1,8 +1,8 @@
-"""One row per full second of a phase, and what is computed from such rows alone.
+"""Series of a phase with one row per full second, and figures computed from such rows alone.
 
 A phase that ends in the middle of a second has a last row that covers less than a second: it is
-left out of rates, so that a mean over rows is a mean over seconds. A second in which nothing
-completed has no row with some targets: it counts as zero I/Os. Unknown values are NaN.
+left out of rates, so that a mean over rows is a mean over seconds. Some targets have no row for a
+second without completions: it counts as zero I/Os. Unknown values are NaN.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _PARTIAL_S = 0.05  # a row that covers at least 0.95 s counts as a full second
 
 @dataclass(frozen=True)
 class Timeline:
-    """What happened in each full second; arrays of shape (n,), index = second of the phase.
+    """Data of each full second; arrays of shape (n,), index = second of the phase.
 
     `ios` and `rate_mb_s` are I/Os and 10^6 bytes completed in that second. `latency_ms_mean`,
-    `latency_ms_max`, `temperature_c`, `power_w` and `throttle_stage` are NaN where unknown.
-    `seconds_total` is the length of the phase, partial second included. `more` has whatever else a
-    target wrote for each second, by its column's name.
+    `latency_ms_max`, `temperature_c`, `power_w` and `throttle_stage` are NaN if unknown.
+    `seconds_total` is the length of the phase, partial second included. `more` has all further
+    columns that a target wrote for each second, by name.
     """
 
     ios: Floats
@@ -46,7 +46,7 @@ class Timeline:
 
     @property
     def n(self) -> int:
-        """How many full seconds there are."""
+        """Number of full seconds."""
         return len(self.ios)
 
     def last(self, seconds: float) -> slice:
@@ -56,7 +56,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean of 1 s samples, their standard deviation (n - 1), and how many there are."""
+    """Mean of 1 s samples, their standard deviation (n - 1), and their number."""
 
     mean: float
     sd: float | None
@@ -64,9 +64,10 @@ class Spread:
 
 
 def from_table(series: pa.Table, duration_s: float) -> Timeline:
-    """A phase's series as a timeline. `series`: columns as in
-    `drivebay.results.records.SERIES_SCHEMA`; rows in any order. Without any nothing is known of
-    single seconds: there are no samples. `duration_s`: how long the phase ran."""
+    """Makes a timeline from a phase's series. `series`: columns as in
+    `drivebay.results.records.SERIES_SCHEMA`; rows in any order. Without rows nothing is known
+    of single seconds, and there are no samples. `duration_s`: length of the phase.
+    """
     second = np.asarray(series.column("second").to_numpy(), dtype=np.int64)
     n = int(duration_s + _PARTIAL_S) if len(second) else 0
     kept = (second >= 0) & (second < n)
@@ -99,15 +100,15 @@ def from_table(series: pa.Table, duration_s: float) -> Timeline:
 
 def _further_columns(series: pa.Table) -> list[str]:
     return [
-        one.name
-        for one in series.schema
-        if one.name not in _KNOWN
-        and (pa.types.is_integer(one.type) or pa.types.is_floating(one.type))
+        column.name
+        for column in series.schema
+        if column.name not in _KNOWN
+        and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
     ]
 
 
 def joined(parts: list[Timeline]) -> Timeline:
-    """Phases one after the other, as one timeline; partial seconds in between are dropped."""
+    """Concatenates phases to one timeline; partial seconds in between are dropped."""
 
     def all_of(name: str) -> Floats:
         return np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0)])
@@ -131,7 +132,7 @@ def joined(parts: list[Timeline]) -> Timeline:
 
 
 def spread(samples: Floats) -> Spread | None:
-    """Mean and standard deviation of the known samples; None when there is none.
+    """Mean and standard deviation of the known samples; None if there are none.
 
     >>> spread(np.array([1.0, 3.0, np.nan]))
     Spread(mean=2.0, sd=1.4142135623730951, n=2)
@@ -144,16 +145,16 @@ def spread(samples: Floats) -> Spread | None:
 
 
 def highest(samples: Floats) -> float | None:
-    """The highest known sample; None when there is none."""
+    """The highest known sample; None if there are none."""
     known = samples[~np.isnan(samples)]
     return float(known.max()) if len(known) else None
 
 
 def fall_second(samples: Floats, *, start_s: int, stay_s: int, share: float = 0.5) -> int | None:
-    """The first second whose sample lies under this share of the start and stays there.
+    """The first second whose sample falls below this share of the start and stays there.
 
     The start is the median of the first `start_s` samples; "stays" means that the `stay_s` samples
-    from there on (or all that are left) lie under it. None if that never happens.
+    from that second on (or all remaining ones) are below it. None if that never happens.
 
     >>> fall_second(np.array([10.0, 10, 10, 4, 10, 4, 4, 4]), start_s=3, stay_s=2)
     5
@@ -168,9 +169,9 @@ def fall_second(samples: Floats, *, start_s: int, stay_s: int, share: float = 0.
 
 
 def throttle_spans(timeline: Timeline, *, gap_s: int = 3) -> list[tuple[int, int]]:
-    """Intervals [start, end) of seconds in which the drive says that it throttles.
+    """Intervals [start, end) of seconds in which the drive reports throttling.
 
-    Intervals less than `gap_s` apart are one: a drive at its limit toggles every few seconds.
+    Intervals less than `gap_s` apart are merged: a drive at its limit toggles every few seconds.
     """
     spans: list[tuple[int, int]] = []
     for second in np.flatnonzero(timeline.throttle_stage > 0).tolist():
@@ -182,9 +183,9 @@ def throttle_spans(timeline: Timeline, *, gap_s: int = 3) -> list[tuple[int, int
 
 
 def thinned(samples: Floats, seconds: int, *, highest: bool = False) -> Floats:
-    """One value for each interval of so many seconds (the last may be shorter).
+    """Reduces samples to one value per interval of so many seconds (the last may be shorter).
 
-    The mean of its known samples, or the highest; NaN where none is known.
+    The value is the mean of the known samples, or the highest; NaN if none is known.
 
     >>> thinned(np.array([1.0, 3.0, np.nan, np.nan, 8.0]), 2)
     array([ 2., nan,  8.])
@@ -195,16 +196,17 @@ def thinned(samples: Floats, seconds: int, *, highest: bool = False) -> Floats:
     known = ~np.isnan(samples)
     counts = np.add.reduceat(known.astype(float), starts)
     if highest:
-        found = np.maximum.reduceat(np.where(known, samples, -np.inf), starts)
+        reduced = np.maximum.reduceat(np.where(known, samples, -np.inf), starts)
     else:
-        found = np.add.reduceat(np.where(known, samples, 0.0), starts) / np.maximum(counts, 1)
-    return np.where(counts > 0, found, np.nan)
+        reduced = np.add.reduceat(np.where(known, samples, 0.0), starts) / np.maximum(counts, 1)
+    return np.where(counts > 0, reduced, np.nan)
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Intervals of equal length; arrays of shape (n,): their ends, what all seconds so far had
-    moved, the mean of the IOPS, and the mean latency over the interval's I/Os."""
+    """Intervals of equal length; arrays of shape (n,): their ends, the data moved from the start
+    to the end, the mean of the IOPS, and the mean latency over the interval's I/Os.
+    """
 
     end_s: Floats
     written_gb: Floats
@@ -213,7 +215,7 @@ class Intervals:
 
 
 def intervals(line: Timeline, seconds: int) -> Intervals:
-    """The run in intervals of so many seconds; the last one may be shorter."""
+    """Divides the run into intervals of so many seconds; the last one may be shorter."""
     starts = np.arange(0, line.n, seconds)
     ends = np.minimum(starts + seconds, line.n)
     known = np.where(np.isnan(line.latency_ms_mean), 0.0, line.latency_ms_mean) * line.ios

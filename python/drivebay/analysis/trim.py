@@ -1,7 +1,7 @@
-"""TRIM validation: what reads gave after a discard, and what the device had said they would.
+"""TRIM validation: data read after a discard, compared with the device's claims.
 
-The verdicts were made when the test ran (`targets.trim_verdict`); here they become figures and
-words. Old data after a discard is counted in blocks of 4 KiB.
+The verdicts are made when the test runs (`targets.trim_verdict`); this module turns them into
+figures and sentences. Old data after a discard is counted in blocks of 4 KiB.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 READS = {"mixed": "mixed data", "other": "other data", "ones": "0xFF bytes"}
-"""How kinds of data are called in a sentence, where not as they are."""
+"""Names of the kinds of data in a sentence, if they differ from the kinds."""
 
 
 @dataclass(frozen=True)
 class Trim:
-    """What was found; `None` where it is not known, as nothing was discarded or claimed.
+    """Findings of a validation; `None` if unknown, because nothing was discarded or claimed.
 
-    `reads_after` is "zeros", "ones", "old data", "other" or "mixed"; `claim` what the device says
-    of itself, and `claimed_by` where it says so.
+    `reads_after` is "zeros", "ones", "old data", "other" or "mixed"; `claim` is the device's own
+    statement, and `claimed_by` the field that it comes from.
     """
 
     verdict: str
@@ -35,47 +35,47 @@ class Trim:
 
     @property
     def good(self) -> bool:
-        """Whether TRIM does what it should, and no more."""
+        """True if TRIM has exactly the specified effect."""
         return self.verdict == "works" and self.neighbours_intact and self.as_claimed is not False
 
     def sentences(self) -> list[str]:
         """The findings, one sentence each.
 
-        >>> one = Trim("works", "", 6, 0, "zeros", True, True, True, "zeros", "RZAT")
-        >>> one.sentences()[0]
+        >>> finding = Trim("works", "", 6, 0, "zeros", True, True, True, "zeros", "RZAT")
+        >>> finding.sentences()[0]
         'TRIM works: none of 6 discarded blocks of 4 KiB returns old data'
         """
         if self.verdict == "not offered":
             return [f"TRIM is not offered: {self.why_not}"]
         some = f"{self.old_blocks:,}" if self.old_blocks else "none"
-        give = "returns" if self.old_blocks < 2 else "return"
+        verb = "returns" if self.old_blocks < 2 else "return"
         again = "identical on every read" if self.deterministic else "not identical on every read"
-        found = [
-            f"TRIM {self.verdict}: {some} of {self.blocks:,} discarded blocks of 4 KiB {give} old "
+        lines = [
+            f"TRIM {self.verdict}: {some} of {self.blocks:,} discarded blocks of 4 KiB {verb} old "
             "data",
             f"Reads after TRIM return {READS.get(self.reads_after, self.reads_after)}, {again}",
         ]
         if self.as_claimed is not None:
             kept = "matches" if self.as_claimed else "does not match"
-            found.append(f"This {kept} the device's claim: {self.claim} ({self.claimed_by})")
+            lines.append(f"This {kept} the device's claim: {self.claim} ({self.claimed_by})")
         else:
-            found.append(f"The device makes no claim about reads after TRIM ({self.claimed_by})")
+            lines.append(f"The device makes no claim about reads after TRIM ({self.claimed_by})")
         if not self.neighbours_intact:
-            found.append("Blocks next to the discarded ones have lost their data")
-        return found
+            lines.append("Blocks next to the discarded ones have lost their data")
+        return lines
 
 
 def trim(conditions: Mapping[str, Any]) -> Trim | None:
-    """From a test's conditions; None where no validation is among them."""
-    found = conditions.get("trim")
-    if found is None:
+    """Reads the findings from a test's conditions; None if there was no validation."""
+    findings = conditions.get("trim")
+    if findings is None:
         return None
-    claims = found["claims"]
+    claims = findings["claims"]
     same = {True: "identical each time", False: "not always identical", None: ""}
-    words = [claims["reads_after"] or "", same[claims["deterministic"]]]
+    claimed = [claims["reads_after"] or "", same[claims["deterministic"]]]
     return Trim(
         **{
-            key: found[key]
+            key: findings[key]
             for key in (
                 "verdict",
                 "why_not",
@@ -87,6 +87,6 @@ def trim(conditions: Mapping[str, Any]) -> Trim | None:
                 "as_claimed",
             )
         },
-        claim=", ".join(filter(None, words)) or "no claim about returned data",
+        claim=", ".join(filter(None, claimed)) or "no claim about returned data",
         claimed_by=claims["source"],
     )

@@ -1,10 +1,10 @@
-"""Where the model is known to be wrong: tests and figures whose published rows it misses by far.
+"""Known errors of the model: tests and figures whose published rows it misses by far.
 
-Sources: published/computed/ (what `drivebay validate` reproduced of every published row)
-and published/validation.toml (which test and figure answers a row). A row about one figure tells of
-that figure, a statement in words of its whole test. A drive without rows of a test has those of the
-catalog's other drives: the model is the same.
-Left out: rows relative to another run, and those that another publication contradicts.
+Sources: published/computed/ (the values that `drivebay validate` reproduced for every published
+row) and published/validation.toml (the test and figure that correspond to a row). A row about one
+figure applies to that figure, a statement in words to its whole test. A drive without rows for a
+test uses those of the catalog's other drives: the model is the same. Leaves out: rows relative to
+another run, and those that another publication contradicts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from drivebay.analysis import fidelity
 from drivebay.common import data
 
 FAR = 1.5
-"""guess: a figure so many times too high or too low changes a buyer's mind."""
+"""guess: an error by this factor changes a buyer's mind."""
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model says to a published row: `times` the nearest end of what was published, 1
-    inside; `key` is the figure, "" for a statement about the whole test."""
+    """The model's value for a published row: `times` is its ratio to the nearest end of the
+    published range, 1 inside; `key` is the figure, "" for a statement about the whole test.
+    """
 
     row: Row
     drive: str
@@ -37,40 +38,43 @@ class Answer:
 
     @property
     def off(self) -> float:
-        """How many times too high or too low."""
+        """Factor by which the value is too high or too low."""
         return max(self.times, 1 / self.times)
 
     @property
     def far(self) -> bool:
-        """Whether it is missed by far."""
+        """True if the row is missed by far."""
         return self.off >= FAR
 
     @property
     def words(self) -> str:
-        """ "3.0 times the published data rate"."""
+        """Describes the error: "3.0 times the published data rate"."""
         number = f"{self.times:.1f}" if self.times >= 1 else f"{self.times:.2f}"
         return f"{number} times the published {self.row['metric']}"
 
     def tells_of(self, key: str) -> bool:
-        """Whether it is about a figure: that very one, or a statement about the test's speed."""
+        """True if the row concerns a figure: it is about this figure, or is a statement about
+        the test's speed.
+        """
         speed = any(word in self.row["metric"] for word in ("rate", "IOPS", "latency"))
         return self.key == key if self.key else speed
 
 
 def doubt(drive: str | None, suite: str, test: str, key: str) -> Answer | None:
-    """The worst far miss that tells of a figure; None where none is known. `drive`: name of the
-    virtual drive's profile; None for a real drive, which is measured."""
+    """The worst far miss that concerns a figure; None if there is none. `drive`: name of the
+    virtual drive's profile; None for a real drive, which is measured.
+    """
     if drive is None:
         return None
-    of_test = [one for one in answers() if (one.suite, one.test) == (suite, test)]
-    known = [one for one in of_test if one.drive == drive] or of_test
-    telling = [one for one in known if one.far and one.tells_of(key)]
-    return max(telling, key=lambda one: one.off) if telling else None
+    of_test = [answer for answer in answers() if (answer.suite, answer.test) == (suite, test)]
+    known = [answer for answer in of_test if answer.drive == drive] or of_test
+    telling = [answer for answer in known if answer.far and answer.tells_of(key)]
+    return max(telling, key=lambda answer: answer.off) if telling else None
 
 
 @functools.cache
 def answers() -> tuple[Answer, ...]:
-    """What the recorded run says to every published row that a test of a suite answers."""
+    """Values of the recorded run for every published row that corresponds to a test of a suite."""
     folder = data.path("published")
     plan = tomllib.loads((folder / "validation.toml").read_text(encoding="utf-8"))
     asked = {row["id"]: row for row in plan["row"]}
@@ -79,7 +83,7 @@ def answers() -> tuple[Answer, ...]:
 
 @functools.cache
 def recorded() -> tuple[Row, ...]:
-    """The rows of the recorded run of `drivebay validate`; none where it was never recorded."""
+    """The rows of the recorded run of `drivebay validate`; empty if there is none."""
     return tuple(fidelity.recorded().get("rows", ()))
 
 
@@ -89,7 +93,7 @@ def _answers(run: tuple[Row, ...], asked: Mapping[str, Row], tests: Row) -> Iter
         if {"over", "change", "conflict"} & asks.keys() or not _number(row["reproduced"]):
             continue
         runs = asks.get("runs") or [asks.get("value", "")]
-        drives = {one.partition("/")[0] for one in runs}
+        drives = {run_name.partition("/")[0] for run_name in runs}
         if len(drives) != 1 or len(parts := runs[0].split("/")) < 2:
             continue
         test = tests.get(parts[1], {})
@@ -104,7 +108,7 @@ def _answers(run: tuple[Row, ...], asked: Mapping[str, Row], tests: Row) -> Iter
 
 
 def _ends(row: Row) -> tuple[float, float]:
-    """Between what a row was published; (0, 0) where that is no range of numbers."""
+    """The published range of a row; (0, 0) if it is not a range of numbers."""
     if _number(row["published"]):
         value = float(row["published"])
         if row["relation"] in ("eq", "approx"):

@@ -218,7 +218,7 @@ def _checked(load: type[L], given: Options, **more: Any) -> L:
         field = str(first["loc"][0])
         option = f"--{names.get(field, field).replace('_', '-')}"
         hint = "drivebay replay --help lists what is allowed"
-        raise mistakes.user_error(first, option, of="a replay", hint=hint) from None
+        raise mistakes.user_error(first, option, document="a replay", hint=hint) from None
 
 
 def _test(given: Options) -> Test:

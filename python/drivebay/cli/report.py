@@ -86,7 +86,7 @@ def write(
 def _known(folders: Sequence[Path], competitors: bool) -> dict[str, list[dict[str, Any]]]:
     """Catalog drives to rank these results among: their peers, and all in shortened runs."""
     from drivebay import results
-    from drivebay.report import competitors as shipped
+    from drivebay.report.peers import competitors as shipped
 
     if not competitors:
         return {}

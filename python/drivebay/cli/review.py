@@ -375,8 +375,8 @@ def _summarize(folder: Path, given: Options) -> None:
     """Writes the reports and prints the figures."""
     from drivebay import analysis, results
     from drivebay.cli import report
-    from drivebay.report.runs import entries
-    from drivebay.report.verdict import sentences
+    from drivebay.report.base.runs import entries
+    from drivebay.report.pages.verdict import sentences
 
     intervals = not given.no_intervals
     page = report.write(folder, intervals=intervals)

@@ -111,7 +111,7 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
     """Writes the page, and prints the effects to stdout."""
     from drivebay.lab.sweep import summary
     from drivebay.lab.sweep.store import REPORT
-    from drivebay.report import sweep_page
+    from drivebay.report.pages import sweep as sweep_page
 
     study = summary.study_of(made, store)
     page = sweep_page.render(summary.about(made, study, failed), study)

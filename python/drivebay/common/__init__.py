@@ -1,4 +1,4 @@
-"""What every room may use: errors, units, the place of the project's data, signals, memory.
+"""Helpers that every package may use: errors, units, the project's data folders, signals, memory.
 
-This room must not know any other room.
+This package must not import any other package of drivebay.
 """

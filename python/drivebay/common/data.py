@@ -1,8 +1,8 @@
-"""Where the project's own data lies: drives/, ailments/, hosts/, suites/, published/ and
+"""Paths of the project's own data: drives/, ailments/, hosts/, suites/, published/ and
 catalog-results/.
 
-In a checkout they are the folders at the top; in an installed package they are copied into
-`drivebay/_data` at build time. Nothing else in the package looks for files of the project.
+In a checkout these are the folders at the top; an installed package has copies of them in
+`drivebay/_data`, made at build time. No other module of the package locates files of the project.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ _CHECKOUT = _PACKAGE.parent.parent
 
 
 def path(folder: str) -> Path:
-    """The folder `drives`, `ailments`, `hosts`, `suites`, `published` or `catalog-results`. Raises
-    FileNotFoundError if the installation is incomplete."""
+    """Returns the path of `drives`, `ailments`, `hosts`, `suites`, `published` or
+    `catalog-results`. Raises FileNotFoundError if the installation is incomplete.
+    """
     for base in (_PACKAGE / "_data", _CHECKOUT):
         candidate = base / folder
         if candidate.is_dir():

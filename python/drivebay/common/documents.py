@@ -1,13 +1,13 @@
-"""All that is read from outside as TOML, JSON or CSV: size, depth and types are limited here.
+"""Reading of TOML, JSON and CSV from outside, with limits on size, depth and types.
 
-A document that passes can be walked recursively, printed and given to the system: it is nested at
-most `DEPTH_MAX` deep, its whole numbers have 64 bits, its texts are valid Unicode without NUL.
-Whoever reads a file catches `ValueError` (of which `Malformed` is one) and says which file it was.
+A document that passes can be walked recursively, printed and passed to the system: it is nested at
+most `DEPTH_MAX` deep, its integers fit in 64 bits, its strings are valid Unicode without NUL. The
+caller that reads a file catches `ValueError` (the base of `Malformed`) and adds the file's name.
 
-Sources: TOML 1.0 (whole numbers of 64 bits); RFC 8259 (limits are the reader's to set); RFC 4627
-section 3 (JSON's encoding is seen from the zeros in its first bytes).
-Leaves out: encodings of one byte (Latin-1 and others), which can only be guessed. Effect: their
-letters beyond ASCII become U+FFFD where a text is taken at all.
+Sources: TOML 1.0 (integers of 64 bits); RFC 8259 (the reader may set limits); RFC 4627 section 3
+(JSON's encoding follows from the zeros in its first bytes). Leaves out: single-byte encodings
+(Latin-1 and others), which can only be guessed. Effect: their letters beyond ASCII become U+FFFD
+where the caller accepts such text at all.
 """
 
 from __future__ import annotations
@@ -28,15 +28,21 @@ from pathlib import Path
 from typing import Any
 
 WRITTEN_BYTES_MAX = 1_000_000
-"""A file that a person writes: profile, suite, sweep, faults. The catalog's largest has 20 KB."""
+"""Size limit of a file that a person writes: profile, suite, sweep, faults. The catalog's largest
+has 20 KB.
+"""
 KEPT_BYTES_MAX = 2**28
-"""A file that a program writes: a manifest, a log. guess: far above the largest seen, 2 MB."""
+"""Size limit of a file that a program writes: a manifest, a log. guess: far above the largest seen,
+2 MB.
+"""
 DEPTH_MAX = 64
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of controls, formats, halves of pairs, and ends of lines."""
+"""Unicode categories of control and format characters, surrogates, and line and paragraph
+separators.
+"""
 LINE_BYTES_MAX = 2**20
 _STRING = re.compile(
-    r'"""(?:\\.|[^\\])*?(?:"""|\Z)'  # what has no end is an error for the parser, too
+    r'"""(?:\\.|[^\\])*?(?:"""|\Z)'  # an unterminated string is left to the parser to report
     r"|'''.*?(?:'''|\Z)"
     r'|"(?:\\.|[^"\\\n])*"?'
     r"|'[^'\n]*'?"
@@ -45,7 +51,7 @@ _STRING = re.compile(
 )
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16's, with which it begins
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16's, which is a prefix of it
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -54,12 +60,13 @@ _DOTTED = re.compile(r"[\w-]+(?:[ \t]*\.[ \t]*[\w-]+)*")
 
 
 class Malformed(ValueError):
-    """A document that is refused; says what is wrong with it, but not which one it is."""
+    """A document was refused; the message gives the reason, but not the name of the document."""
 
 
 def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
-    """The content of a file, of which no more is taken into memory than is allowed. Raises
-    Malformed if it is larger; OSError if it cannot be read."""
+    """Returns the content of a file, reading at most `bytes_max` bytes. Raises Malformed if the
+    file is larger; OSError if it cannot be read.
+    """
     with path.open("rb") as file:
         content = file.read(bytes_max + 1)
     if len(content) > bytes_max:
@@ -68,8 +75,10 @@ def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
 
 
 def read_kept(path: Path) -> bytes:
-    """The content of a file that a program writes: a regular one, of at most `KEPT_BYTES_MAX`.
-    Raises Malformed if it is larger, or `opened_kept` refuses it; OSError if it cannot be read."""
+    """Returns the content of a file that a program writes: a regular file of at most
+    `KEPT_BYTES_MAX`. Raises Malformed if it is larger or `opened_kept` refuses it; OSError if it
+    cannot be read.
+    """
     with opened_kept(path) as file:
         content = file.read(KEPT_BYTES_MAX + 1)
     if len(content) > KEPT_BYTES_MAX:
@@ -78,13 +87,14 @@ def read_kept(path: Path) -> bytes:
 
 
 def opened_kept(path: Path) -> BufferedReader:
-    """A regular file, to be read; nothing else is waited for, and no link is followed. Raises
+    """Opens a regular file for reading, without blocking and without following a link. Raises
     Malformed if it is a link, a folder, a pipe, a socket or a device; OSError if it cannot be
-    opened."""
+    opened.
+    """
     try:
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as problem:
-        if problem.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+        if problem.errno in (errno.ELOOP, errno.ENXIO):  # link or socket
             raise Malformed("it is not a regular file") from None
         raise
     if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -94,8 +104,8 @@ def opened_kept(path: Path) -> BufferedReader:
 
 
 def encoding(content: bytes) -> str:
-    """The encoding of text that some program wrote, by its mark (BOM), or by the zeros of UTF-16
-    between its first letters; UTF-8 where there are none.
+    """Detects the encoding of a program's text output from its byte order mark (BOM), or from
+    UTF-16's zeros between the first letters; otherwise UTF-8.
 
     >>> encoding(b"time,power_w"), encoding("{".encode("utf-16")), encoding(b"{\\0\\n\\0")
     ('utf-8', 'utf-16', 'utf-16-le')
@@ -106,18 +116,19 @@ def encoding(content: bytes) -> str:
 
 
 def text(content: bytes, *, errors: str = "replace") -> str:
-    """Text that some program wrote: in any of these encodings, lines ended by LF alone, without the
-    zeros that pad a file. `errors`: what becomes of bytes that are no text, as in `bytes.decode`.
+    """Decodes text that a program wrote in any of these encodings. Line ends become LF, and zeros
+    that pad the file are removed. `errors`: treatment of undecodable bytes, as in
+    `bytes.decode`.
 
     >>> text(b"\\xef\\xbb\\xbfa\\r\\nb\\xe4\\0\\0")
     'a\\nb\ufffd'
     """
-    found = content.decode(encoding(content), errors)
-    return found.strip("\0").replace("\r\n", "\n").replace("\r", "\n")
+    decoded = content.decode(encoding(content), errors)
+    return decoded.strip("\0").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def is_utf8(name: str) -> bool:
-    """Whether a name of a file is text; what results and other programs are given must be.
+    """True if a file name is valid UTF-8, as results and other programs require.
 
     >>> is_utf8("k\u00fchl"), is_utf8("k\\udcfchl")
     (True, False)
@@ -126,8 +137,9 @@ def is_utf8(name: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """A text as results, messages and a terminal can have it: bytes of names that are no UTF-8, and
-    what would act on a terminal or turn the order of letters, are written as in a string of Python.
+    """Makes a string safe to show in results, messages and a terminal: bytes of names that are not
+    UTF-8, and characters that would control a terminal or change the text direction, are escaped
+    as in a Python string.
 
     >>> printable("disk 1"), printable("a\\nb\\udcff")
     ('disk 1', 'a\\\\nb\\\\xff')
@@ -135,22 +147,22 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        one
-        if unicodedata.category(one) not in HIDDEN
-        else f"\\x{ord(one) - 0xDC00:02x}"
-        if "\udc80" <= one <= "\udcff"
-        else one.encode("unicode_escape").decode()
-        for one in text
+        letter
+        if unicodedata.category(letter) not in HIDDEN
+        else f"\\x{ord(letter) - 0xDC00:02x}"
+        if "\udc80" <= letter <= "\udcff"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
     )
 
 
 def toml(content: bytes | str) -> dict[str, Any]:
-    """A TOML document.
+    """Parses a TOML document.
 
     Raises
     ------
     Malformed
-        If it is none, or beyond the limits.
+        If it is not TOML or exceeds the limits.
 
     >>> toml("[nand]\\nread_us = { value = 60 }")
     {'nand': {'read_us': {'value': 60}}}
@@ -161,7 +173,7 @@ def toml(content: bytes | str) -> dict[str, Any]:
     """
     try:
         written = content if isinstance(content, str) else text(content, errors="strict")
-        # Before it is parsed: tomllib takes memory by the square of a key's parts.
+        # Checked before parsing: tomllib's memory grows with the square of the parts of a key.
         for name in _DOTTED.finditer(_STRING.sub("s", written)):
             if name[0].count(".") >= DEPTH_MAX:
                 raise Malformed(f"a key has more than {DEPTH_MAX} parts")
@@ -174,9 +186,9 @@ def toml(content: bytes | str) -> dict[str, Any]:
 
 
 def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
-    """A JSON document; NaN and infinities, which JSON does not have, are refused, and so is 1e999.
-    Raises Malformed if it is none, or beyond the limits. `int_bits`: the largest whole numbers;
-    NVMe's counters have 128 bits.
+    """Parses a JSON document. NaN, infinities and 1e999, which JSON does not have, are refused.
+    Raises Malformed if it is not JSON or exceeds the limits. `int_bits`: size of the largest
+    integers; NVMe's counters have 128 bits.
 
     >>> from_json(b'{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -191,7 +203,7 @@ def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
 
 
 def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
-    """The rows of a CSV file's lines; one that cannot be read, or is too long, is an empty row."""
+    """Yields the rows of a CSV file; a row that cannot be parsed or is too long is empty."""
     for line in lines:
         try:
             yield next(csv.reader([line] if len(line) <= LINE_BYTES_MAX else []), [])
@@ -200,30 +212,31 @@ def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def limited(document: Any, *, int_bits: int = 64, finite: bool = False) -> Any:
-    """The document, if it is within the limits; not recursive, as its depth is not known yet.
-    Raises Malformed if it is not."""
+    """Returns the document if it is within the limits; iterative, since its depth is not known yet.
+    Raises Malformed if it exceeds them.
+    """
     left = [(document, 0)]
     while left:
         node, depth = left.pop()
         if depth > DEPTH_MAX:
             raise _too_deep()
         if isinstance(node, dict):
-            left += ((one, depth + 1) for pair in node.items() for one in pair)
+            left += ((part, depth + 1) for pair in node.items() for part in pair)
         elif isinstance(node, list):
-            left += ((one, depth + 1) for one in node)
+            left += ((item, depth + 1) for item in node)
         elif isinstance(node, str):
             if "\0" in node:
-                raise Malformed("a text has a NUL in it")
-            node.encode()  # raises for half of a surrogate pair
+                raise Malformed("a string contains a NUL character")
+            node.encode()  # raises for an unpaired surrogate
         elif isinstance(node, int) and node.bit_length() > int_bits:
-            raise Malformed(f"a whole number has more than {int_bits} bits")
+            raise Malformed(f"an integer has more than {int_bits} bits")
         elif finite and isinstance(node, float) and not math.isfinite(node):
             raise Malformed("a number is beyond 1.8e308")
     return document
 
 
 def _no_constant(name: str) -> float:
-    raise Malformed(f"{name} is no number in JSON")
+    raise Malformed(f"{name} is not a number in JSON")
 
 
 def _too_deep() -> Malformed:
@@ -231,5 +244,5 @@ def _too_deep() -> Malformed:
 
 
 def _as_malformed(problem: ValueError) -> Malformed:
-    words = " ".join(str(problem).split())
-    return Malformed(words if len(words) <= 200 else f"{words[:200]}...")
+    message = " ".join(str(problem).split())
+    return Malformed(message if len(message) <= 200 else f"{message[:200]}...")

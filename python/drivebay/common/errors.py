@@ -1,7 +1,7 @@
-"""What can go wrong for a user, as one line of error and one line of hint.
+"""Errors that a user can cause: one line of error and one line of hint.
 
-Every exception a user can cause derives from `DrivebayError`; the command line prints it without a
-stack trace. Anything else that escapes is a bug and keeps its trace.
+All of them derive from `DrivebayError`; the command line prints them without a stack trace. Any
+other exception that escapes is a bug and keeps its trace.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ EXIT_INTERRUPTED = 130
 
 
 class DrivebayError(Exception):
-    """Base of all errors that a user can cause and mend.
+    """Base of all errors that a user can cause and fix.
 
     Parameters
     ----------
-    message : what is wrong, where, and what is allowed; one line, no trailing full stop.
-    hint : something that the user can type or change next; one line.
-    exit_code : 1, 2, 3 or 130, see the constants of this module.
+    message :
+        the problem, where it is, and the allowed values; one line, no trailing full stop.
+    hint :
+        something that the user can type or change next; one line.
+    exit_code :
+        1, 2, 3 or 130, see the constants of this module.
     """
 
     exit_code = EXIT_USAGE
@@ -50,24 +53,24 @@ class EnvironmentProblem(DrivebayError):
 
 
 class Cancelled(Exception):
-    """A run was cancelled by whoever watches it; nothing of it is kept."""
+    """The observer of a run cancelled it; nothing of the run is kept."""
 
 
 class Interrupted(DrivebayError):
-    """The user pressed Ctrl-C; what had finished is kept."""
+    """The user pressed Ctrl-C; finished work is kept."""
 
     exit_code = EXIT_INTERRUPTED
 
 
 def did_you_mean(name: str, known: Iterable[str], option: str = "") -> str:
-    """The beginning of a hint: the name that was probably meant, in any letter case; empty if none
-    is near.
+    """Beginning of a hint: the name that was probably meant, in any letter case; empty if no name
+    is close.
 
     >>> did_you_mean("Heatsnk", ["link", "heatsink"]), did_you_mean("x", ["heatsink"])
     ('did you mean heatsink? ', '')
     """
-    import difflib  # here, as most runs need it not
+    import difflib  # imported here because most runs do not need it
 
-    by_lower = {one.lower(): one for one in known}
+    by_lower = {entry.lower(): entry for entry in known}
     close = difflib.get_close_matches(name.lower(), list(by_lower), n=1)
     return f"did you mean {option}{by_lower[close[0]]}? " if close else ""

@@ -1,4 +1,4 @@
-"""Files that must not take the place of others, and what the system says of files."""
+"""Writing files without overwriting others, and reporting errors of the operating system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 def system_errors(
     what: str, hint: str, kind: type[DrivebayError] = EnvironmentProblem
 ) -> Iterator[None]:
-    """Inside, what the system refuses is told as: `what`, and why."""
+    """Converts an OSError raised inside to `kind`; the message is `what` and the system's
+    reason.
+    """
     try:
         yield
     except OSError as problem:
@@ -21,12 +23,15 @@ def system_errors(
 
 
 def write_new(path: Path, text: str) -> None:
-    """Writes a file that does not exist yet, and the folders in which it lies. Raises UserError if
-    it exists; EnvironmentProblem if it cannot be written."""
+    """Writes a new file, and creates missing folders on its path. Raises UserError if the file
+    exists; EnvironmentProblem if it cannot be written.
+    """
     with system_errors(f"{path} cannot be written", "ls -ld its folder"):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            raise UserError(f"{path} exists already", "give another path, or remove it") from None
+            raise UserError(
+                f"{path} exists already", "choose another path, or remove the file"
+            ) from None

@@ -1,4 +1,4 @@
-"""Programs of ours without what they would load for nothing."""
+"""Faster start of drivebay's own programs: unneeded packages are not loaded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 class _Absent:
-    """A finder (`sys.meta_path`) by which a package is not there."""
+    """A finder (`sys.meta_path`) that reports pandas as not installed."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas":
@@ -14,7 +14,8 @@ class _Absent:
 
 
 def without_pandas() -> None:
-    """Has pandas count as not installed in this process. pyarrow loads it, half of a short
-    command's time, to ask whether a list is a Series. For processes that are drivebay's alone: in
-    a user's, `Result.frame` may give one."""
+    """Makes pandas appear not installed in this process. pyarrow loads it, which takes half of a
+    short command's time, only to ask whether a list is a Series. For drivebay's own processes
+    only: in a user's process `Result.frame` may return a pandas frame.
+    """
     sys.meta_path.insert(0, _Absent())

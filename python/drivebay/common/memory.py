@@ -1,9 +1,9 @@
-"""How much memory this machine can still give: /proc/meminfo, and the control group's limit; and a
+"""Memory available on this machine, from /proc/meminfo and the control group's limit; and a memory
 limit for this process.
 
 Source: Linux, Documentation/filesystems/proc.rst (MemAvailable, VmData) and
-admin-guide/cgroup-v2.rst; getrlimit(2) (RLIMIT_DATA, which counts VmData).
-Left out: limits of control groups further up, which a container does not see.
+admin-guide/cgroup-v2.rst; getrlimit(2) (RLIMIT_DATA, which counts VmData). Leaves out: limits of
+parent control groups, which a container does not see.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 
 from drivebay.common.errors import EnvironmentProblem
 
-WITHOUT_WORD = 2**62
-"""Where nothing says how much there is: bytes enough for anything."""
+UNLIMITED_BYTES = 2**62
+"""Assumed if no source reports the memory: more bytes than anything needs."""
 
 
 def available_bytes(
     meminfo: Path = Path("/proc/meminfo"), group: Path = Path("/sys/fs/cgroup")
 ) -> int:
-    """Bytes that can be had without swapping, or that the control group still gives if less.
+    """Bytes available without swapping, or left under the control group's limit if that is less.
 
-    Very many where neither says anything. The paths are for tests.
+    `UNLIMITED_BYTES` if neither source is readable. The paths are parameters for tests.
     """
-    free = WITHOUT_WORD
+    free = UNLIMITED_BYTES
     try:
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -36,17 +36,19 @@ def available_bytes(
     try:
         limit = int((group / "memory.max").read_text())
         free = min(free, max(0, limit - int((group / "memory.current").read_text())))
-    except (OSError, ValueError):  # no control group of its own, or "max"
+    except (OSError, ValueError):  # not in a control group, or no limit ("max")
         pass
     return free
 
 
 @contextlib.contextmanager
 def limited(whole_bytes: int, message: str, hint: str) -> Iterator[None]:
-    """Inside, this process has at most so much private memory, and half of that more than now.
+    """Limits this process's private memory to `whole_bytes`, or to half of that above its present
+    use if that is more.
 
-    Code that is mapped from files is not counted. Raises EnvironmentProblem if it needs more: these
-    two lines."""
+    Code mapped from files is not counted. Raises EnvironmentProblem with `message` and `hint` if
+    the process needs more.
+    """
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = max(whole_bytes, _data_bytes() + whole_bytes // 2)
     if before != resource.RLIM_INFINITY:

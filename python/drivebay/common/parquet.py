@@ -1,8 +1,9 @@
-"""Traces in columns for the core, which reads text: Parquet files and arrays as drivebay's own CSV.
+"""Conversion of columnar traces (Parquet files and arrays) to drivebay's own CSV, which the core
+reads.
 
-The CSV is in a file without a name. It goes with this process, however it ends, and takes some
-40 bytes per request in the folder for temporary files.
-A Parquet file that is named again is not unpacked again.
+The CSV is an unnamed file in the folder for temporary files. It vanishes when this process ends,
+for whatever reason, and takes about 40 bytes per request. A Parquet file that is opened again is
+not unpacked again.
 """
 
 from __future__ import annotations
@@ -21,25 +22,28 @@ if TYPE_CHECKING:
 
 COLUMNS = ("at_ns", "op", "offset_bytes", "bytes", "device", "response_ns")
 FIELDS = ("time", "offset", "length", "op", "device", "response")
-"""What a user may say which column holds; one of that name need not be named."""
+"""Fields that a user may assign to columns; a column that already has the field's name needs no
+assignment.
+"""
 OPTIONAL = ("device", "response_ns")
-"""Without them all requests are device 0's, and no response is known."""
+"""Columns that may be missing: then every request is for device 0, and no response time is known.
+"""
 _KEPT: list[IO[bytes]] = []
 
 
 def unpacked(path: Path, named: str | None = None) -> Path | None:
-    """Where a Parquet trace's columns are as CSV; None of any other file. Raises UserError if it is
-    damaged or, where nothing is said of them, lacks a column; EnvironmentProblem if there is no
-    room.
+    """Path of a Parquet trace's columns as CSV; None for any other file. Raises UserError if the
+    file is damaged, or if it lacks a column and `named` is None; EnvironmentProblem if there is
+    not enough space.
 
     Parameters
     ----------
-    named
-        What the user says of its columns ("time=ts,offset=lba:512"). Those that occur there are
-        unpacked under their own names, beside those that a trace of drivebay has; which of them is
-        what, the core finds out.
+    named :
+        The user's column assignment ("time=ts,offset=lba:512"). The columns that it names are
+        unpacked under their own names, along with the standard columns of a drivebay trace; the
+        core interprets the assignment.
     """
-    if not path.is_file():  # a pipe cannot be looked into
+    if not path.is_file():  # a pipe cannot be read twice
         return None
     try:
         with path.open("rb") as file:
@@ -47,7 +51,7 @@ def unpacked(path: Path, named: str | None = None) -> Path | None:
                 return None
         status = path.stat()
     except OSError:
-        return None  # the core says what is wrong
+        return None  # the core reports the error
     return _unpacked(path, named, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
@@ -74,8 +78,10 @@ def _unpacked(path: Path, named: str | None, *_version: int) -> Path:
 
 
 def nameless(content: Mapping[str, pa.Array] | bytes) -> tuple[IO[bytes], Path]:
-    """A trace of these columns, all of one length, or with this text, as a file that goes when it
-    is closed; and its path. Raises EnvironmentProblem if there is no room."""
+    """Writes a trace, given as columns of equal length or as text, to an unnamed file that vanishes
+    when it is closed; returns the file and its path. Raises EnvironmentProblem if there is not
+    enough space.
+    """
     file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # the caller closes it
     try:
         if isinstance(content, bytes):
@@ -97,7 +103,7 @@ def _begin(file: IO[bytes]) -> None:
 
 
 def _append(known: Mapping[str, pa.Array], file: IO[bytes]) -> None:
-    """Rows behind those that are there."""
+    """Appends rows to the file."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
 
@@ -122,20 +128,20 @@ def _write(path: Path, named: str | None, file: IO[bytes]) -> None:
             _write_named(source, named, file)
             return
         _begin(file)
-        there = [name for name in COLUMNS if name in source.schema_arrow.names]
-        if missing := [name for name in COLUMNS if name not in {*there, *OPTIONAL}]:
+        present = [name for name in COLUMNS if name in source.schema_arrow.names]
+        if missing := [name for name in COLUMNS if name not in {*present, *OPTIONAL}]:
             raise UserError(
                 f"{path} is Parquet without the column {missing[0]}; a trace has "
                 + ", ".join(COLUMNS),
                 "--columns time=NAME:us,offset=NAME,length=NAME,op=NAME; its columns are "
                 + ", ".join(source.schema_arrow.names[:20]),
             )
-        for batch in source.iter_batches(columns=there):
-            _append({name: batch.column(name) for name in there}, file)
+        for batch in source.iter_batches(columns=present):
+            _append({name: batch.column(name) for name in present}, file)
 
 
 def _write_named(source: pq.ParquetFile, named: str, file: IO[bytes]) -> None:
-    """The columns that are named, timestamps in nanoseconds; of the others, the names."""
+    """Writes the named columns, timestamps in nanoseconds; of the other columns only the names."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
 
@@ -149,16 +155,16 @@ def _write_named(source: pq.ParquetFile, named: str, file: IO[bytes]) -> None:
     with_unit = [column.rpartition(":")[0].strip() for column in given]
     wanted = {*COLUMNS, *FIELDS, *given, *with_unit}
     fields = list(source.schema_arrow)
-    there = [field.name for field in fields if field.name.lower() in wanted]
-    others = [field.name for field in fields if field.name not in there]
+    present = [field.name for field in fields if field.name.lower() in wanted]
+    others = [field.name for field in fields if field.name not in present]
     timed = [field.name for field in fields if pa.types.is_timestamp(field.type)]
     if wrong := [name for name in timed if name.lower() in with_unit]:
         raise UserError(
-            f"--columns: {wrong[0]} holds timestamps, which say their unit themselves",
+            f"--columns: {wrong[0]} holds timestamps, which have a unit of their own",
             f"--columns time={wrong[0]}",
         )
-    file.write((",".join(f'"{name}"' for name in (*there, *others)) + "\n").encode())
+    file.write((",".join(f'"{name}"' for name in (*present, *others)) + "\n").encode())
     options = pa_csv.WriteOptions(include_header=False, quoting_style="needed")
-    for batch in source.iter_batches(columns=there):
-        columns = [text(batch.column(name)) for name in there]
-        pa_csv.write_csv(pa.table(columns, names=there), file, options)
+    for batch in source.iter_batches(columns=present):
+        columns = [text(batch.column(name)) for name in present]
+        pa_csv.write_csv(pa.table(columns, names=present), file, options)

@@ -1,8 +1,8 @@
-"""Other programs: where they are, what they answer, and where others could put one of theirs.
+"""Other programs: finding them, running them, and folders of PATH where other users could add one.
 
-Source: execvp(3) and POSIX, by which an empty or relative folder of PATH is looked for from the
-working directory. Only root's PATH matters here: whoever can write to a folder of it has programs
-run as root. Leaves out access control lists.
+Source: execvp(3) and POSIX: an empty or relative folder of PATH is resolved from the working
+directory. Only root's PATH matters here: whoever can write to one of its folders has programs run
+as root. Leaves out access control lists.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ devices."""
 
 
 class NoAnswer(Exception):
-    """A program that could not be started, or did not end in time; the words say why."""
+    """A program could not be started, or did not end in time; the message gives the reason."""
 
 
 def find(name: str) -> str | None:
-    """Where a program is, an administrator's too; None if it is not installed."""
+    """Path of a program, also in the administrator's folders; None if it is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
 
 
@@ -41,9 +41,10 @@ def ask(
     more: Mapping[str, str] | None = None,
     folder: str | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a program answers in the C locale; `typed` is its input, `more` of its environment. It
-    runs in `folder`, else where drivebay does. Raises NoAnswer if it cannot be started, is not over
-    after so many seconds, or prints over `ANSWER_BYTES_MAX`."""
+    """Runs a program in the C locale and returns its result. `typed` is its input, `more` are
+    additional environment variables; it runs in `folder`, or in drivebay's own working directory.
+    Raises NoAnswer if it cannot be started, exceeds `timeout_s`, or prints over `ANSWER_BYTES_MAX`.
+    """
     environment = {**os.environ, "LC_ALL": "C", **(more or {})}
     deadline = time.monotonic() + timeout_s
     try:
@@ -95,17 +96,17 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, byt
 
 
 def loose_folders(path: str) -> Iterator[str]:
-    """The folders of a PATH in which others than root could put a program, each with why.
+    """Folders of a PATH where users other than root could put a program, each with the reason.
 
     >>> list(loose_folders("/usr/bin:bin:"))
-    ['bin is relative', 'an empty part is the folder that you are in']
+    ['bin is relative', 'an empty part means the current folder']
     """
     for part in path.split(os.pathsep):
         if not part.startswith("/"):
-            yield f"{part} is relative" if part else "an empty part is the folder that you are in"
+            yield f"{part} is relative" if part else "an empty part means the current folder"
             continue
         given, real = Path(part), Path(os.path.realpath(part))
-        # Where there is no such folder, it could be made in what there is of the way to it.
+        # A missing folder could be created in the last existing folder of its path.
         last = next(folder for folder in (real, *real.parents) if folder.exists())
         for folder in dict.fromkeys((given, *given.parents, real, *real.parents)):
             if _is_loose(folder, within=folder not in (given, last)):
@@ -114,8 +115,9 @@ def loose_folders(path: str) -> Iterator[str]:
 
 
 def _is_loose(folder: Path, *, within: bool) -> bool:
-    """Whether others may put something there, or (`within`) in the place of what is there, which a
-    sticky bit forbids; a link's owner may let it lead elsewhere."""
+    """True if users other than root may add entries to a folder or (`within`) replace existing
+    ones, which a sticky bit forbids. A link's owner may change its target.
+    """
     with contextlib.suppress(OSError):
         status = folder.stat()
         mode, group = status.st_mode, status.st_gid

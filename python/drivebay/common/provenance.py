@@ -1,6 +1,6 @@
-"""Where a result comes from: this tool's version and commit, and the machine that it ran on.
+"""Origin of a result: this tool's version and commit, and the machine that it ran on.
 
-Nothing here changes between two runs on the same machine and checkout; times of day are kept out.
+Nothing here differs between two runs on the same machine and checkout; times of day are excluded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def tool_version() -> str:
-    """The installed version, or "0+unknown" where the package was never installed."""
+    """The installed version, or "0+unknown" if the package is not installed."""
     try:
         return metadata.version("drivebay")
     except metadata.PackageNotFoundError:
@@ -28,15 +28,16 @@ def tool_version() -> str:
 
 
 def version_line() -> str:
-    """What `drivebay --version` prints: the version, and the commit of a checkout."""
+    """Output of `drivebay --version`: the version, and the commit of a checkout."""
     commit = git_commit()
     return f"drivebay {tool_version()}" + (f" ({commit})" if commit else "")
 
 
 @functools.cache
 def git_commit() -> str | None:
-    """The commit of the checkout that runs, "+changes" where its sources differ from it; None
-    outside a checkout."""
+    """Commit of the running checkout, with "+changes" if its sources differ from it; None outside a
+    checkout.
+    """
     if not ((_CHECKOUT / ".git").exists() and (_CHECKOUT / "pyproject.toml").exists()):
         return None
     commit = _git("rev-parse", "HEAD")
@@ -55,9 +56,11 @@ def _git(*arguments: str) -> str | None:
 
 
 def build() -> dict[str, Any]:
-    """What computes figures in this process: version, commit, and the first 16 digits of SHA-256 of
-    the compiled core and of all Python sources; two builds that differ anywhere differ here, be it
-    in uncommitted changes or in the compiler. A manifest's `tool` block, and a sweep's `build`."""
+    """Identity of the code that computes figures in this process: version, commit, and the first 16
+    digits of the SHA-256 of the compiled core and of all Python sources. Two builds that differ
+    anywhere differ here, even by uncommitted changes or by the compiler. Stored as a manifest's
+    `tool` block and a sweep's `build`.
+    """
     core, python = _digests()
     return {"version": tool_version(), "git_commit": git_commit(), "core": core, "python": python}
 
@@ -76,7 +79,7 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def build_line(build: Mapping[str, Any]) -> str:
-    """A build in words.
+    """One-line description of a build.
 
     >>> build_line({"version": "0.2.0", "git_commit": "4b825dc642cb6eb9a060e54b+changes",
     ...             "core": "1f2e3d4c5b6a7988", "python": "8877665544332211"})
@@ -90,7 +93,7 @@ def build_line(build: Mapping[str, Any]) -> str:
 
 
 def host() -> dict[str, Any]:
-    """The manifest's `host` block: what a reader must know of the machine.
+    """The manifest's `host` block: facts about the machine.
 
     >>> sorted(host())
     ['cpu_count', 'cpu_model', 'kernel', 'machine', 'memory_bytes', 'os', 'python']

@@ -1,4 +1,4 @@
-"""One seed per review; tests, states and phases each draw their own from it."""
+"""Seeds: one per review, from which tests, states and phases derive their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ SEED_MAX = 2**53 - 1
 
 
 def derived_seed(seed: int, *names: str, bits: int = 53) -> int:
-    """A seed of so many bits, by default up to SEED_MAX: the first of SHA-256 of "seed/name/name".
+    """Derives a seed of `bits` bits, by default up to SEED_MAX: the first bits of SHA-256 of
+    "seed/name/name".
 
     >>> derived_seed(1, "random-read")
     7068201786279032

@@ -12,10 +12,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def heard(stop: Callable[[], object]) -> Iterator[None]:
-    """Inside, SIGINT, SIGTERM and SIGHUP call `stop` instead of what they did before.
+    """Makes SIGINT, SIGTERM and SIGHUP call `stop` instead of their previous handlers.
 
-    A signal that was ignored stays so: under nohup work goes on when the terminal is closed. Only
-    the main thread can hear signals; in another one nothing changes.
+    An ignored signal stays ignored: under nohup, work continues when the terminal is closed. Only
+    the main thread can handle signals; in other threads nothing changes.
     """
 
     def hear(_number: int, _frame: FrameType | None) -> None:

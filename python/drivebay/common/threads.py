@@ -1,4 +1,4 @@
-"""Work in other threads: side by side, and again and again while this one works."""
+"""Work in other threads: several tasks in parallel, and a call repeated while this thread works."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 LOOK_EVERY_S = 0.2
-"""How soon a signal is heard; waking more often costs more than telemetry does."""
+"""Interval at which signals are checked; waking more often costs more than telemetry does."""
 
 
 def together(
@@ -16,10 +16,10 @@ def together(
     stop: Callable[[], object],
     signalled: threading.Event | None = None,
 ) -> None:
-    """Runs each in a thread of its own until all have ended, and raises the first error.
+    """Runs each task in a thread of its own until all have ended, and raises the first error.
 
-    After an error or `signalled`, `stop` is called, and again until all have ended; once more at
-    the end.
+    After an error or after `signalled`, `stop` is called repeatedly until all have ended; and once
+    more at the end.
     """
     problems: list[BaseException] = []
 
@@ -48,7 +48,9 @@ def together(
 
 @contextlib.contextmanager
 def repeated(call: Callable[[], object], *, every_s: float) -> Iterator[None]:
-    """Inside, another thread calls the function every so many seconds, first after as many."""
+    """Calls a function from another thread every `every_s` seconds, the first time after one
+    interval.
+    """
     over = threading.Event()
 
     def repeat() -> None:

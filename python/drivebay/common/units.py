@@ -1,4 +1,4 @@
-"""Numbers as people read them: sizes, rates and durations with their units.
+"""Human-readable numbers: sizes, rates and durations with their units.
 
 GB is 10^9 bytes and GiB is 2^30 bytes, as everywhere in drivebay.
 """
@@ -10,7 +10,7 @@ import re
 from drivebay.common.errors import UserError
 
 BYTES_MAX = 2**63 - 1
-"""The largest size of a file that Linux has."""
+"""Largest file size that Linux supports."""
 
 
 def si_bytes(count: float) -> str:
@@ -44,27 +44,30 @@ def binary_bytes(count: int) -> str:
 
 
 def parse_bytes(text: str, *, option: str) -> int:
-    """Bytes of "4G", "4GiB" (2^30 each), "500MB" (10^6) or "1048576".
+    """Parses a size: "4G", "4GiB" (2^30 each), "500MB" (10^6) or "1048576".
 
     >>> parse_bytes("4G", option="--size"), parse_bytes("500MB", option="--size")
     (4294967296, 500000000)
     >>> parse_bytes("1000204886016", option="--size")
     1000204886016
 
-    Raises UserError if it is no size, or larger than any file."""
-    found = re.fullmatch(r"(\d{1,15})\s*(?:([KMGT])(i?B)?)?", text.strip())
-    if found is None or int(found[1]) == 0:
+    Raises UserError if the text is not a size, or the size exceeds that of any file.
+    """
+    match = re.fullmatch(r"(\d{1,15})\s*(?:([KMGT])(i?B)?)?", text.strip())
+    if match is None or int(match[1]) == 0:
         raise UserError(f"{option} {text} is not a size", f"for example: {option} 4GiB")
-    base = 1000 if found[3] == "B" else 1024
-    factor: int = base ** (" KMGT".index(found[2]) if found[2] else 0)
-    size = int(found[1]) * factor
+    base = 1000 if match[3] == "B" else 1024
+    factor: int = base ** (" KMGT".index(match[2]) if match[2] else 0)
+    size = int(match[1]) * factor
     if size > BYTES_MAX:
-        raise UserError(f"{option} {text} is more than any file has", f"for example: {option} 4GiB")
+        raise UserError(
+            f"{option} {text} is larger than any file can be", f"for example: {option} 4GiB"
+        )
     return size
 
 
 def parse_ratio(text: str, *, option: str) -> float:
-    """A number above 0 or a fraction of two: "1/20", "0.05", "10".
+    """Parses a positive number or a fraction of two: "1/20", "0.05", "10".
 
     >>> parse_ratio("1/20", option="--time-scale"), parse_ratio("10", option="--time-scale")
     (0.05, 10.0)
@@ -80,7 +83,7 @@ def parse_ratio(text: str, *, option: str) -> float:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in its two largest units.
+    """Formats a length of time in its two largest units.
 
     >>> duration(12000)
     '3 h 20 min'

@@ -1,4 +1,4 @@
 """Definitions: drive profiles, suites and workloads, read from TOML and checked.
 
-This room must not know how a target works, nor results or reports.
+This package must not know how a target works, nor results or reports.
 """

@@ -1,8 +1,8 @@
-"""Sick drives by name, from ailments/*.toml: sections of a profile that are laid over a drive's.
+"""Faulty drives by name, from ailments/*.toml: profile sections that are laid over a drive's.
 
-An ailment has its causes as profile keys, each with a source, so that it acts wherever the drive
-runs, and its log pages follow from the model. `aged:80%` is one without a file: wear that the drive
-begins with. This room must not know how a drive runs.
+An ailment describes its causes as profile keys, each with a source, so it takes effect wherever the
+drive runs, and the log pages follow from the model. `aged:80%` has no file: it is wear that the
+drive begins with. This package must not know how a drive runs.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from drivebay.definitions.families import Catalog, lay_over
 
 CATALOG = Catalog("ailments", "ailment", "drivebay drives --ailments", "slow-die")
 AGED = "aged:80%"
-"""The one that takes a value, as an example of how it is written."""
+"""Example of the only ailment with a value."""
 
 
 @dataclass(frozen=True)
 class Ailment:
-    """What ails a drive.
+    """One fault of a drive.
 
-    `title` in a few words; `seen`: what hosts see; `smart`: what the drive's logs say of it;
-    `sections` of a profile.
+    `title`: a few words; `seen`: the symptoms at the host; `smart`: the contents of the drive's
+    logs; `sections`: sections of a profile.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Ailment:
     sections: Mapping[str, Any]
 
     def lay_over(self, raw: dict[str, Any]) -> None:
-        """Makes the drive of this profile sick; its title says so."""
+        """Adds the fault to a drive's profile and to its title."""
         lay_over(raw, copy.deepcopy(dict(self.sections)))
         raw["drive"]["title"] += f", sick: {self.title}"
 
@@ -51,18 +51,19 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Ailment:
-    """An ailment by its name, or of a user's file (a path ending in .toml). Raises UserError if
-    there is no such ailment, or the file is none; EnvironmentProblem if the file cannot be read.
+    """Loads an ailment by its name, or from a user's file (a path ending in .toml). Raises
+    UserError if there is no such ailment, or the file does not describe one; EnvironmentProblem
+    if the file cannot be read.
 
     >>> load("hot").sections["thermal"]["ambient_c"]["value"]
     60.0
     """
     sections = CATALOG.load(name)
-    words = sections.pop("ailment", {})
-    if not (isinstance(words, dict) and words.keys() == {"title", "seen", "smart"} and sections):
+    texts = sections.pop("ailment", {})
+    if not (isinstance(texts, dict) and texts.keys() == {"title", "seen", "smart"} and sections):
         raise UserError(
             f"ailment {name} must have [ailment] with title, seen and smart, and sections of a "
             "profile",
             "compare with one of the catalog, for example ailments/slow-die.toml",
         )
-    return Ailment(name, **{key: str(text) for key, text in words.items()}, sections=sections)
+    return Ailment(name, **{key: str(text) for key, text in texts.items()}, sections=sections)

@@ -1,7 +1,7 @@
-"""TOML files of a catalog that say only what differs from another one, their `base`.
+"""TOML catalogs whose files may contain only the differences from another file, their `base`.
 
-Single values and whole lists replace the base's, `without` names what it lacks. What is read is
-whole. This room must not know what the values mean.
+Single values and whole lists replace the base's; `without` lists entries that the base has and this
+file lacks. Loaded documents are complete. This module must not know what the values mean.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from drivebay.common.errors import EnvironmentProblem, UserError, did_you_mean
 
 @dataclass(frozen=True)
 class Catalog:
-    """One of the project's folders of TOML files: drives or hosts.
+    """One of the project's folders of TOML files: drives, ailments or hosts.
 
-    `kind` is what one file is, `listed` the command that lists them, `example` the name of one.
+    `kind`: what one file describes, `listed`: the command that lists them, `example`: name of one
+    of them.
     """
 
     folder: str
@@ -34,9 +35,10 @@ class Catalog:
         return tuple(sorted(path.stem for path in data.path(self.folder).glob("*.toml")))
 
     def load(self, name_or_path: str | Path) -> dict[str, Any]:
-        """The whole document of an entry, its name in any letter case, or of a user's file (a path
-        ending in .toml). Raises UserError if the name is unknown, or the file is not TOML;
-        EnvironmentProblem if the file cannot be read."""
+        """Loads the complete document of an entry, by its name in any letter case or from a
+        user's file (a path ending in .toml). Raises UserError if the name is unknown, or the
+        file is not TOML; EnvironmentProblem if the file cannot be read.
+        """
         if isinstance(name_or_path, Path) or str(name_or_path).endswith(".toml"):
             path = Path(name_or_path)
             return self.whole(self.read(path), where=str(path))
@@ -47,12 +49,14 @@ class Catalog:
     def whole(
         self, raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """The document with what it has from its base, and its base from its own."""
+        """Completes a document with the values of its base, which in turn is completed from its
+        own base.
+        """
         base, without = raw.pop("base", None), raw.pop("without", [])
         if base is None:
             return raw
-        said = "its own" if base in members else "not in the catalog"
-        self._known(base if base not in members else "", f"{where}: base '{base}' is {said}")
+        state = "its own" if base in members else "not in the catalog"
+        self._known(base if base not in members else "", f"{where}: base '{base}' is {state}")
         whole = self._entry(str(base), members)
         for dotted in without if isinstance(without, list) else [without]:
             *path, last = str(dotted).split(".")
@@ -78,7 +82,7 @@ class Catalog:
             raise UserError(refusal, f"{hint}list the catalog: {self.listed}")
 
     def read(self, path: Path) -> dict[str, Any]:
-        """The document of a file as it is."""
+        """Reads the document of a file without its base."""
         try:
             return documents.toml(documents.read(path))
         except FileNotFoundError:
@@ -99,12 +103,14 @@ class Catalog:
 
 @functools.cache
 def _own(catalog: Catalog, name: str) -> dict[str, Any]:
-    """The entry's file as it is, read once: several entries have the same base."""
+    """Reads an entry's file without its base; cached, since several entries share a base."""
     return catalog.read(data.path(catalog.folder) / f"{name}.toml")
 
 
 def lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:
-    """Replaces what `over` has in `base`, section by section; a leaf goes with its source."""
+    """Replaces values of `base` by those of `over`, section by section; a leaf includes its
+    source.
+    """
     for key, value in over.items():
         old = base.get(key)
         if isinstance(old, dict) and isinstance(value, dict) and "value" not in value:

@@ -1,8 +1,8 @@
-"""The hosts that drives are tested in, from hosts/*.toml or a user's file.
+"""Hosts that drives are tested in, from hosts/*.toml or a user's file.
 
 A host is the computer around the drive: driver and protocol cost per command, interrupts,
-processors, slot, limits. A drive's profile names that of its reviews (`drive.host`) and has the
-host's values as its `[host]`; what is allowed is checked by the core with the drive.
+processors, slot, limits. A drive's profile names the host of its reviews (`drive.host`), whose
+values become its `[host]`; the core checks them along with the drive.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def names() -> tuple[str, ...]:
 
 
 def load(name_or_path: str | Path) -> dict[str, Any]:
-    """The `[host]` table of a host by its name, or of a user's file (a path ending in .toml).
-    Raises UserError if there is no such host, or the file is none; EnvironmentProblem if the file
-    cannot be read.
+    """Loads the `[host]` table of a host by its name, or from a user's file (a path ending in
+    .toml). Raises UserError if there is no such host, or the file does not describe one;
+    EnvironmentProblem if the file cannot be read.
 
     >>> load("spdk")["nvme"]["driver"]["value"]
     'SPDK, polled'
@@ -36,9 +36,9 @@ def load(name_or_path: str | Path) -> dict[str, Any]:
     document = CATALOG.load(name_or_path)
     host = document.pop("host", None)
     if not isinstance(host, dict) or document:
-        what = f"'{next(iter(document))}'" if document else "no [host]"
+        content = f"'{next(iter(document))}'" if document else "no [host]"
         raise UserError(
-            f"host {name_or_path} has {what}; must have the section [host] and nothing else",
+            f"host {name_or_path} has {content}; must have the section [host] and nothing else",
             "compare with one of the catalog, for example hosts/windows-8.1-z97.toml",
         )
     return host

@@ -1,4 +1,4 @@
-"""A profile's values, its leaves `{ value = ..., source = ... }`, by their dotted paths."""
+"""Values of a profile, its leaves `{ value = ..., source = ... }`, by their dotted paths."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def at(raw: Any, dotted: str) -> Any:
-    """What stands at a path like `thermal.throttle.0.on_c`; None if nothing does."""
+    """Returns the node at a path like `thermal.throttle.0.on_c`; None if there is none."""
     node = raw
     for key in dotted.split("."):
         if isinstance(node, list):
@@ -18,7 +18,7 @@ def at(raw: Any, dotted: str) -> Any:
 
 
 def every(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every leaf with its path, but for those of variants."""
+    """Yields every leaf with its path, except those of variants."""
 
     def below(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if isinstance(node, Mapping) and "value" in node:

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong in a document, as one line of error and one of hint."""
+"""Translation of pydantic's validation errors into one line of error and one of hint."""
 
 from __future__ import annotations
 
@@ -23,24 +23,36 @@ _WORDS = (
 
 
 def first(problem: ValidationError) -> ErrorDetails:
-    """The mistake to tell: a key that does not exist goes before one that is missing, as it is most
-    often that one misspelt. A whole load's is at the field that the core names."""
-    found = problem.errors(include_url=False)
-    error = min(found, key=lambda error: error["type"] != "extra_forbidden")
+    """Selects the error to report. An unknown key goes before a missing one, as it is most often
+    a misspelling of that one. An error of a whole load is located at the field that the core
+    names.
+    """
+    errors = problem.errors(include_url=False)
+    error = min(errors, key=lambda error: error["type"] != "extra_forbidden")
     field = getattr(error.get("ctx", {}).get("error"), "field", None)
     return error if field is None else {**error, "loc": (*error["loc"], field)}
 
 
 def user_error(
-    error: ErrorDetails, field: str, *, of: str, hint: str, known: Iterable[str] = ()
+    error: ErrorDetails, field: str, *, document: str, hint: str, known: Iterable[str] = ()
 ) -> UserError:
-    """A mistake in words. `field`: where it is, as the file has it. `of`: what the document is: "a
-    suite". `hint`: what helps with any mistake; `known` are keys that an unknown one may stand for.
+    """Converts a validation error to a UserError.
+
+    Parameters
+    ----------
+    field :
+        its location, in the file's own terms.
+    document :
+        the kind of document: "a suite".
+    hint :
+        advice that fits any error in the document.
+    known :
+        keys that an unknown one may be a misspelling of.
     """
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         hint = did_you_mean(str(error["loc"][-1]), known) + hint
-        return UserError(f"{field} is not a key of {of}", hint)
+        return UserError(f"{field} is not a key of {document}", hint)
     if kind == "missing":
         return UserError(f"{field} is missing", f"add it; {hint}")
     if kind == "value_error":
@@ -55,7 +67,7 @@ def user_error(
 
 
 def dotted(parts: Sequence[int | str], *, count_from: int = 0) -> str:
-    """A place in a document.
+    """Formats the location of a value in a document.
 
     >>> dotted(("parameters", 0, "low"), count_from=1)
     'parameters[1].low'

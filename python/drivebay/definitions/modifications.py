@@ -1,9 +1,9 @@
-"""What-ifs as a person types them: "heatsink", "unused=25%", "link=pcie2x4".
+"""Changes of a what-if, as a user types them: "heatsink", "unused=25%", "link=pcie2x4".
 
-Kinds of words: a variant that the profile names; another host, another drive's firmware or an
-ailment, which bring whole sections; one of the short names below, which stand for values of the
-profile; or a value by its own name, `thermal.ambient_c=30`, where the section may be left out if
-only one section has such a name. The core checks the changed drive.
+Kinds of changes: a variant of the profile; another host, another drive's firmware or an ailment,
+which replace whole sections; one of the short names below, which stand for values of the profile;
+or a value by its own name, `thermal.ambient_c=30`, where the section may be omitted if only one
+section has such a name. The core checks the changed drive.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved, l
 
 WHAT_IF = "what-if, given by the user"
 SECTOR_BYTES = 512
-SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
+SECTOR_ALIGN = 8  # a drive's capacity must be a multiple of 4 KiB
 UNUSED_MAX = 0.9
 OVER_PROVISIONING_MAX = 9.0
 AGED_MAX = 2.55
-"""What the health log can tell: 255 %."""
+"""Highest wear that the health log can report: 255 %."""
 RATED_CYCLES = 3000
-"""guess: of a drive whose profile rates none, as TLC flash of data sheets."""
+"""guess: for a drive without rated cycles in its profile, as TLC flash in data sheets."""
 REBUILD_MB_PER_S = 100
-"""guess: a tenth or less of what the drives of the catalog write."""
+"""guess: a tenth or less of the write rates of the catalog's drives."""
 ZONED = "zn540-1tb"
 """The catalog's drive with zones."""
 EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
@@ -37,26 +37,29 @@ FIRMWARE = (
     *("controller", "gc", "map_cache", "map_journal", "read_ahead", "slc_cache", "wear_leveling"),
     "write_buffer",
 )
-"""Sections that are a firmware's: what it does, how long its cores take, and the memory that it
-divides. Flash, link, energy and heat are the drive's, `host` the computer's."""
+"""Sections that belong to the firmware: its policies, the time its cores take, and the memory
+that it divides. Flash, link, energy and heat belong to the drive, `host` to the computer.
+"""
 OWN_AMOUNTS = (
     *("gc.threshold_mb", "gc.target_mb", "gc.idle.free_mb"),
     *("slc_cache.static_mb", "slc_cache.dynamic_mb", "slc_cache.keep_mb"),
 )
-"""Of these, amounts of the drive's own flash: with another firmware they stay."""
+"""Amounts in these sections that describe the drive's own flash; another firmware leaves them
+unchanged.
+"""
 
 Raw = dict[str, Any]
 Applied = tuple[str, str]
-"""How a change is named if the core refuses the drive, and the hint then."""
+"""Name of a change and a hint, for the case that the core refuses the changed drive."""
 VALUES, SHARES = 2, 3
-"""The last ranks of words."""
+"""Ranks of the changes that are applied last: single values, then shares of the capacity."""
 
 
-def changed(profile: Profile, words: Sequence[str]) -> Profile:
-    """The profile with all of these changes, at once: the core checks what they come to. A value by
-    its own name goes before what a host, a variant or a short name sets, and shares of the capacity
-    are of the flash that all of them make, whatever the order. Raises UserError if a word is no
-    change that this drive knows, or the changed drive is not possible.
+def changed(profile: Profile, changes: Sequence[str]) -> Profile:
+    """Applies all changes to a profile at once; the core checks the result. A value by its own name
+    overrides what a host, a variant or a short name sets, and shares of the capacity refer to
+    the flash after all other changes, in whatever order they are written. Raises UserError if a
+    change is unknown for this drive, or the changed drive is not possible.
 
     >>> from drivebay.definitions.profiles import load
     >>> drive = changed(load("sm951-ahci-512"), ["heatsink", "link=pcie2x4", "ambient_c=30"])
@@ -64,13 +67,13 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
     ('AHCI, PCIe 2.0 x4', 30)
     """
     raw = profile.resolved()
-    words = sorted(words, key=_rank)
-    applied = [_apply(profile, raw, word) for word in words]
+    changes = sorted(changes, key=_rank)
+    applied = [_apply(profile, raw, word) for word in changes]
     try:
-        return from_resolved(raw) if words else profile
+        return from_resolved(raw) if changes else profile
     except UserError as problem:
-        if len(words) > 1:  # the first that is not possible after those before it
-            for word in words:
+        if len(changes) > 1:  # finds the first change that is not possible after the earlier ones
+            for word in changes:
                 profile = changed(profile, [word])
         name, hint = applied[-1]
         meant = re.match(r"did you mean [^?]*\? ", problem.hint)
@@ -84,7 +87,9 @@ def _parts(word: str) -> tuple[str, str, str]:
 
 
 def _rank(word: str) -> int:
-    """When a word is applied: hosts, variants and short names, values, shares of the capacity."""
+    """Order of application: host and firmware, variants and short names, values, shares of the
+    capacity.
+    """
     name, equals, _ = _parts(word)
     if name in ("unused", "over_provisioning"):
         return SHARES
@@ -107,17 +112,17 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
         return _value(profile.name, raw, name, value)
     if not equals and name not in FLAGS:
         _variant(profile, raw, name)
-        words = name
+        change = name
     else:
-        words, values = SHORT[name](raw, value)
-        for path, one in values.items():
-            _put(raw, path, {"value": one, "source": f"{WHAT_IF}: {words}"})
+        change, values = SHORT[name](raw, value)
+        for path, setting in values.items():
+            _put(raw, path, {"value": setting, "source": f"{WHAT_IF}: {change}"})
     example = f"--set {_EXAMPLE_OF[name]}" if name in _EXAMPLE_OF else EXAMPLES
-    return words, f"possible are, for example: {example}"
+    return change, f"possible are, for example: {example}"
 
 
 def _host(raw: Raw, value: str) -> Applied:
-    """Another host: a name of the list or a file."""
+    """Replaces the host: a name from the catalog or a file."""
     try:
         raw["host"] = hosts.load(value)
     except UserError as problem:
@@ -126,27 +131,27 @@ def _host(raw: Raw, value: str) -> Applied:
 
 
 def _firmware(raw: Raw, value: str) -> Applied:
-    """The firmware of another drive: of the catalog or a profile."""
+    """Replaces the firmware by that of another drive: from the catalog or a profile."""
     try:
         other = load(value).resolved()
     except UserError as problem:
         raise UserError(f"--set firmware={value}: {problem.message}", problem.hint) from None
-    words = f"firmware = {other['drive']['name']}"
+    change = f"firmware = {other['drive']['name']}"
     own = {path: leaf for path in OWN_AMOUNTS if (leaf := leaves.at(raw, path)) is not None}
     for section in FIRMWARE:
         before = raw.pop(section, None)
         if section in other:
             raw[section] = other[section]
         if raw.get(section) != before:
-            _give_source(raw.get(section), f"{WHAT_IF}: {words}")
+            _give_source(raw.get(section), f"{WHAT_IF}: {change}")
     for path, leaf in own.items():
         if leaves.at(raw, path) is not None:
             _put(raw, path, leaf)
-    return words, "a firmware of a drive of the same kind of flash: drivebay drives"
+    return change, "a firmware of a drive of the same kind of flash: drivebay drives"
 
 
 def _give_source(node: Any, source: str) -> None:
-    """Of every leaf below."""
+    """Sets the source of every leaf below a node."""
     if isinstance(node, dict) and "value" in node:
         node["source"] = source
     elif isinstance(node, dict | list):
@@ -155,7 +160,7 @@ def _give_source(node: Any, source: str) -> None:
 
 
 def _ailment(raw: Raw, value: str) -> Applied:
-    """What ails the drive: a name of the list or a file."""
+    """Adds an ailment: a name from the catalog or a file."""
     try:
         ailments.load(value).lay_over(raw)
     except UserError as problem:
@@ -164,13 +169,14 @@ def _ailment(raw: Raw, value: str) -> Applied:
 
 
 def _put(raw: Raw, dotted: str, leaf: Mapping[str, Any]) -> None:
-    """Puts a leaf at a path like `thermal.throttle.0.on_c`."""
+    """Stores a leaf at a path like `thermal.throttle.0.on_c`."""
     *path, last = dotted.split(".")
     node: Any = raw
     try:
         for key in path:
             node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
-        # A what-if may leave the range that was plausible for the original.
+        # The new leaf has no range: a what-if may leave the range that was plausible for the
+        # original.
         node[last] = dict(leaf)
     except (IndexError, ValueError, TypeError, AttributeError):
         raise UserError(
@@ -193,7 +199,7 @@ _EXAMPLE_OF = {
     "foreground_victims": "foreground_victims=2",
     "service_cv": "service_cv=0.3",
 }
-"""What is switched on by a name and a value of its own, as given."""
+"""Example for each short name that needs a value."""
 
 
 def _variant(profile: Profile, raw: Raw, name: str) -> None:
@@ -215,7 +221,7 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
 
 
 def _unused(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """The share of the user's capacity that the host leaves unused, as the reviews did."""
+    """Leaves a share of the user capacity unused by the host, as the reviews did."""
     share = _share("unused", value, UNUSED_MAX, "of the capacity that is left unused")
     sectors = int(raw["drive"]["capacity_sectors"]["value"])
     return f"unused = {100 * share:g} %", _capacity(raw, round(sectors * (1 - share)))
@@ -236,7 +242,7 @@ def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _share(name: str, value: str, most: float, of_what: str) -> float:
-    """From "7%" or "0.07".
+    """Parses a share, "7%" or "0.07".
 
     >>> _share("unused", "7.5%", 0.9, ""), _share("unused", "0.075", 0.9, "")
     (0.075, 0.075)
@@ -252,18 +258,19 @@ def _share(name: str, value: str, most: float, of_what: str) -> float:
 
 
 def _capacity(raw: Raw, sectors: int) -> dict[str, Any]:
-    """Another capacity for the user: garbage collection begins at the same amount of free flash as
-    before, and the pool that is written until then changes by what was taken from the user."""
+    """Changes the user capacity. Garbage collection starts at the same amount of free flash as
+    before, so the amount written until then grows by the space that was taken from the user.
+    """
     kept = sectors // SECTOR_ALIGN * SECTOR_ALIGN
     taken_mb = (int(raw["drive"]["capacity_sectors"]["value"]) - kept) * SECTOR_BYTES / 1e6
-    if "gc" not in raw:  # media that is written in place
+    if "gc" not in raw:  # media written in place
         return {"drive.capacity_sectors": kept}
     threshold_mb = float(raw["gc"]["threshold_mb"]["value"]) + taken_mb
     return {"drive.capacity_sectors": kept, "gc.threshold_mb": threshold_mb}
 
 
 def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """A PCIe generation and a number of lanes."""
+    """Sets the PCIe generation and the number of lanes."""
     match = re.fullmatch(r"pcie\s*([1-5])(?:\.0)?\s*x(\d+)", value.lower())
     if match is None:
         raise UserError(
@@ -276,7 +283,7 @@ def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _flag(name: str, path: str) -> Callable[[Raw, str], tuple[str, dict[str, Any]]]:
-    """A short name of what a drive has or does, or not: alone it says that it does."""
+    """A short name for a boolean property of the drive; without a value it means true."""
 
     def flag(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
         if value not in ("", "true", "false"):
@@ -291,12 +298,13 @@ FLAGS = {
     "ignore_flush": _flag("ignore_flush", "write_buffer.ignore_flush"),
     "sanitize_overwrite": _flag("sanitize_overwrite", "controller.sanitize_overwrite"),
 }
-"""Short names that need no value: a drive that lies (flushes and forced writes are acknowledged,
-but nothing is made safe), and one whose Sanitize can overwrite."""
+"""Short names that need no value: a drive that ignores flushes (flushes and forced writes are
+acknowledged, but nothing is made durable), and a drive whose Sanitize can overwrite.
+"""
 
 
 def _aged(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """Wear that the drive begins with, of the cycles that its flash is rated for."""
+    """Sets the wear that the drive begins with, as a share of the rated cycles of its flash."""
     share = _share("aged", value, AGED_MAX, "of the rated cycles that are used")
     values: dict[str, Any] = {"health.worn_percent": round(100 * share, 9)}
     if "rated_cycles" not in raw.get("health", {}):
@@ -305,7 +313,7 @@ def _aged(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _policy(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """A policy plug-in by its name, or "none"."""
+    """Sets a policy plug-in by its name, or "none"."""
     if value in ("", "none"):
         raw.get("gc", {}).pop("plugin", None)
         return "policy = none", {}
@@ -313,8 +321,9 @@ def _policy(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """Placement handles and their isolation, or "none". What does not keep data apart goes: an SLC
-    cache, frontiers by lifespan."""
+    """Sets placement handles and their isolation, or "none". Removes features that would mix
+    their data: an SLC cache, frontiers by lifespan.
+    """
     if value == "none":
         raw.pop("fdp", None)
         return "fdp = none", {}
@@ -328,12 +337,12 @@ def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
         )
     raw.get("gc", {}).pop("host_frontiers", None)
     gone = ", without its SLC cache" if raw.pop("slc_cache", None) else ""
-    words = f"fdp = {handles} handles, {isolation}ly isolated{gone}"
-    return words, {"fdp.handles": int(handles[:9]), "fdp.isolation": isolation}
+    change = f"fdp = {handles} handles, {isolation}ly isolated{gone}"
+    return change, {"fdp.handles": int(handles[:9]), "fdp.isolation": isolation}
 
 
 def _reclaim_groups(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """Reclaim groups of a drive with placement handles."""
+    """Sets the reclaim groups of a drive with placement handles."""
     if not value.isdecimal() or "fdp" not in raw:
         raise UserError(
             f"--set fdp.reclaim_groups={value}: must be a number of groups, of a drive that has "
@@ -344,7 +353,9 @@ def _reclaim_groups(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _parity(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """Dies of a stripe with parity and the MB/s at which a failed die is rebuilt, or "none"."""
+    """Sets the dies of a stripe with parity and the MB/s at which a failed die is rebuilt, or
+    "none".
+    """
     raw["nand"].pop("parity", None)
     if value == "none":
         return "parity = none", {}
@@ -361,7 +372,9 @@ def _parity(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _foreground_victims(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """Most victims in a row of foreground collection, where host and copies share a frontier."""
+    """Sets the most victims in a row of foreground collection, if host and copies share a
+    frontier.
+    """
     if not value.isdecimal():
         raise UserError(
             f"--set foreground_victims={value}: must be a number of victims",
@@ -371,7 +384,7 @@ def _foreground_victims(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _service_cv(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """Coefficient of variation of the flash core's time for a command."""
+    """Sets the coefficient of variation of the flash core's time for a command."""
     try:
         share = float(value)
     except ValueError:
@@ -384,9 +397,11 @@ def _service_cv(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """So many active zones, of so many superblocks, or "none". The capacity becomes whole zones,
-    with spare flash for those that are active; what the commands cost is as on the catalog's drive
-    with zones. A cached map, an SLC cache and frontiers by lifespan go."""
+    """Sets the number of active zones and the superblocks of each zone, or "none". The capacity
+    is rounded to whole zones and leaves spare flash for the active ones; commands cost the
+    same as on the catalog's drive with zones. A cached map, an SLC cache and frontiers by
+    lifespan are removed.
+    """
     if value == "none":
         raw.pop("zns", None)
         return "zns = none", {}
@@ -402,7 +417,7 @@ def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
         )
     raw.get("gc", {}).pop("host_frontiers", None)
     gone = [name for name in ("slc_cache", "map_cache") if raw.pop(name, None)]
-    # Garbage collection has next to nothing to do: it needs no rounds.
+    # Garbage collection has next to nothing to do, so it needs no rounds.
     raw.get("gc", {}).pop("background_pages_per_s", None)
     raw["zns"] = dict(load(ZONED).resolved()["zns"])
     raw["zns"].pop("open", None)
@@ -422,9 +437,9 @@ def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     capacity = int(raw["drive"]["capacity_sectors"]["value"])
     zones = min(capacity // (zone * sectors), (good - spare) // zone)
     values["drive.capacity_sectors"] = max(zones, 1) * zone * sectors
-    words = f"zns = {max(zones, 1)} zones of {zone} superblocks, {active} active"
-    words += f", random write areas of {size} KiB" if area else ""
-    return words + "".join(f", without its {name}" for name in gone), values
+    change = f"zns = {max(zones, 1)} zones of {zone} superblocks, {active} active"
+    change += f", random write areas of {size} KiB" if area else ""
+    return change + "".join(f", without its {name}" for name in gone), values
 
 
 SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
@@ -441,7 +456,9 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "foreground_victims": _foreground_victims,
     "service_cv": _service_cv,
 }
-"""Short names that stand for values of the profile: the change in words, and the values."""
+"""Short names that stand for values of the profile. Each function returns the change in words,
+and the values.
+"""
 
 
 def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
@@ -471,7 +488,7 @@ def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
 
 
 def _parsed(path: str, given: str, before: Any) -> Any:
-    """The value as the kind of thing that it was before."""
+    """Parses a value, which must have the type of the previous value."""
     try:
         value = documents.from_json(given)
     except ValueError:

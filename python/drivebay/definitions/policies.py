@@ -1,17 +1,17 @@
-"""Policy plug-ins: compiled code that takes decisions of a virtual drive, found by its name.
+"""Policy plug-ins: compiled code that takes decisions of a virtual drive, found by name.
 
-Code gets into this process in three ways, each the owner's: `load` with a path, as the command
-line's --policy does; `from_functions` with the addresses of functions; or by its name from the
+Code enters this process in three ways, each under its owner's control: `load` with a path, as the
+command line's --policy does; `from_functions` with the addresses of functions; or by name from the
 files and folders of the environment variable DRIVEBAY_POLICIES. A profile, a suite or a sweep only
-names a plug-in, and a name is no path.
+names a plug-in, and a name is not a path.
 
-A profile keeps "name@digest": what of a plug-in decides is its code, so another build of it is
-another drive, whose results are not mixed up with those of the first. The digest is the first 16
-digits of the SHA-256 of the file. What is hashed is what runs: the bytes are loaded from memory, so
-that a file which is built anew in between does not matter.
+A profile stores "name@digest". A plug-in's decisions follow from its code, so another build of it
+makes another drive, whose results are not mixed with those of the first. The digest is the first 16
+digits of the SHA-256 of the file. The hashed bytes are the ones that run: they are loaded from
+memory, so rebuilding the file in between has no effect.
 
-The structures are those of `policy_template/policy.h`. Left out: unloading; a library stays as long
-as the process.
+The structures are those of `policy_template/policy.h`. Leaves out: unloading; a library stays
+loaded as long as the process runs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from drivebay.common.files import system_errors
 from drivebay.definitions import leaves
 
 VARIABLE = "DRIVEBAY_POLICIES"
-"""Files and folders where plug-ins are looked for by their names, as PATH has them."""
+"""Environment variable with the files and folders where plug-ins are searched, separated as in
+PATH.
+"""
 TEMPLATE = Path(__file__).resolve().parent / "policy_template"
-"""What `drivebay new-policy` begins with."""
+"""Project that `drivebay new-policy` copies."""
 EXPORT = "drivebay_policy"
 
 
 class DriveView(ctypes.Structure):
-    """What every decision sees of the drive; pages are of 4 KiB."""
+    """State of the drive that every decision receives; a page has 4 KiB."""
 
     _fields_ = [
         *((name, ctypes.c_uint64) for name in (
@@ -51,7 +53,7 @@ class DriveView(ctypes.Structure):
 
 
 class SuperblockView(ctypes.Structure):
-    """A superblock as a plug-in sees it."""
+    """State of a superblock that decisions receive."""
 
     _fields_ = [
         ("age", ctypes.c_uint64),
@@ -62,7 +64,7 @@ class SuperblockView(ctypes.Structure):
 
 
 class HostWrite(ctypes.Structure):
-    """A write of the host that needs a frontier."""
+    """A host write that needs a frontier."""
 
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("lpn", "lifespan_pages", "mean_lifespan_pages")),
@@ -71,13 +73,13 @@ class HostWrite(ctypes.Structure):
 
 
 class Pace(ctypes.Structure):
-    """How much garbage collection runs behind a command, in 1/256."""
+    """Amount of garbage collection after a command, in 1/256."""
 
     _fields_ = [("gain_256", ctypes.c_uint64), ("duty_256", ctypes.c_uint64)]
 
 
 class DieRead(ctypes.Structure):
-    """A read that meets a program or an erase on its die; nanoseconds."""
+    """A read that meets a program or an erase on its die; times in nanoseconds."""
 
     _fields_ = [
         *((name, ctypes.c_uint64) for name in (
@@ -120,7 +122,9 @@ FUNCTIONS = (
 
 
 class Table(ctypes.Structure):
-    """The functions of a plug-in, in the order of `policy.h`; none where the drive decides."""
+    """The functions of a plug-in, in the order of `policy.h`; null for decisions left to the
+    drive.
+    """
 
     _fields_ = [
         *((name, ctypes.c_uint32) for name in ("abi", "size")),
@@ -130,16 +134,16 @@ class Table(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Policy:
-    """A plug-in that is loaded.
+    """A loaded plug-in.
 
     Attributes
     ----------
     name
-        As profiles name it: a file's name without "lib" and its suffix.
+        As profiles name it: the file's name without "lib" and its suffix.
     digest
-        16 hexadecimal digits that tell its code from any other.
+        16 hexadecimal digits that identify its code.
     core
-        What the core calls.
+        The plug-in as the core calls it.
     """
 
     name: str
@@ -148,14 +152,14 @@ class Policy:
 
     @property
     def reference(self) -> str:
-        """What a profile keeps: "name@digest"."""
+        """Reference that profiles store: "name@digest"."""
         return f"{self.name}@{self.digest}"
 
 
 _lock = threading.Lock()
 _loaded: dict[str, Policy] = {}
 _kept: list[Any] = []
-"""Libraries and functions that must not go away."""
+"""Libraries and functions that must stay loaded."""
 
 
 def load(path: str | Path) -> Policy:
@@ -164,9 +168,9 @@ def load(path: str | Path) -> Policy:
     Raises
     ------
     EnvironmentProblem
-        If the file cannot be read or is no library for this machine.
+        If the file cannot be read or is not a library for this machine.
     UserError
-        If it is no plug-in, or one of another version.
+        If it is not a plug-in, or is one of another version.
     """
     path = Path(path)
     with system_errors(
@@ -183,33 +187,35 @@ def load(path: str | Path) -> Policy:
 
 
 def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
-    """A plug-in of compiled functions: ctypes functions (`policies.ChooseVictim(f)`), or their
-    addresses (numba: `f.address`). What they are asked and may answer says `policy.h`.
+    """Makes a plug-in of compiled functions: ctypes functions (`policies.ChooseVictim(f)`), or
+    their addresses (numba: `f.address`). `policy.h` defines their arguments and return values.
 
     Parameters
     ----------
     name
         Letters, digits, - and _.
     version
-        What tells these functions from others of that name, in results as well: raise it with
-        every change of theirs.
+        Distinguishes these functions from others of the same name, in results too: raise it
+        whenever they change.
     functions
-        state_bytes, start: how much state a drive's copy of it has, and what stands in it at first.
-        choose_victim, place_write, set_pace, level_wear, open_superblock, schedule_read,
-        read_retried: the decisions; what is left out the drive decides. They are kept as long as
-        the process, and belong to it: a process of another kind, such as a sweep's worker, does not
-        have them.
+        state_bytes, start: size and initial content of the state that each drive keeps for the
+        plug-in. choose_victim, place_write, set_pace, level_wear, open_superblock, schedule_read,
+        read_retried: the decisions; the drive takes those that are missing. The functions stay
+        loaded as long as the process runs; other processes, such as a sweep's workers, do not have
+        them.
 
     Raises
     ------
     UserError
-        If a name is not allowed, or nothing is decided.
+        If a name is not allowed, or no decision is given.
     """
     if foreign := sorted(set(functions) - set(FUNCTIONS)):
         hint = did_you_mean(foreign[0], FUNCTIONS) + f"functions are {', '.join(FUNCTIONS)}"
         raise UserError(f"policy {name}: there is no function {foreign[0]}", hint)
     digest = hashlib.sha256(version.encode()).hexdigest()[:16]
-    addresses = {key: _address(one) for key, one in functions.items() if one is not None}
+    addresses = {
+        key: _address(function) for key, function in functions.items() if function is not None
+    }
     table = Table(abi=1, size=ctypes.sizeof(Table), **addresses)
     with _lock:
         _kept.extend((functions, table))
@@ -218,39 +224,42 @@ def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
 
 
 OWN = tuple(word for word, _, _ in _core.victim_policies())
-"""Victim policies of the drive itself, words of gc.victim_policy."""
+"""The drive's own victim policies, which a profile selects by gc.victim_policy."""
 
 
 def find(name: str) -> Policy:
-    """The plug-in "name" or "name@digest": one that is loaded, or that DRIVEBAY_POLICIES has.
+    """Finds the plug-in "name" or "name@digest" among the loaded ones and those of
+    DRIVEBAY_POLICIES.
 
     Raises
     ------
     UserError
-        If there is none, or several are loaded and the digest is not said.
+        If there is none, or several are loaded and `name` has no digest.
     """
-    found = _matching(name)
-    if not found:
+    matches = _matching(name)
+    if not matches:
         for path in _offered():
             if _name_of(path) == name.partition("@")[0]:
                 load(path)
-        found = _matching(name)
-    if len(found) == 1:
-        return found[0]
+        matches = _matching(name)
+    if len(matches) == 1:
+        return matches[0]
     plain, _, digest = name.partition("@")
-    others = ", ".join(one.reference for one in _matching(plain))
+    others = ", ".join(policy.reference for policy in _matching(plain))
     load_it = f"load its file: --policy FILE, {VARIABLE}=FOLDER, or drivebay.load_policy(FILE)"
-    if found:
+    if matches:
         raise UserError(f"policy {name}: several are loaded: {others}", "name one with its digest")
     if digest and others:
         raise UserError(f"policy {name}: another build of it is loaded: {others}", load_it)
-    known = {one.name for one in _loaded.values()} | {_name_of(path) for path in _offered()}
+    known = {policy.name for policy in _loaded.values()} | {_name_of(path) for path in _offered()}
     own = did_you_mean(plain, OWN, "victim_policy=")
     raise UserError(f"policy {name} is not loaded", (did_you_mean(plain, known) or own) + load_it)
 
 
 def offer(path: str | Path) -> Policy:
-    """As `load`, for the processes that this one starts as well: they find it by its name."""
+    """Loads a plug-in as `load` does, and makes it available by name to the processes that this
+    one starts.
+    """
     policy = load(path)
     others = os.environ.get(VARIABLE, "")
     first = str(Path(path).resolve())
@@ -259,7 +268,7 @@ def offer(path: str | Path) -> Policy:
 
 
 def pinned(raw: dict[str, Any]) -> dict[str, Any]:
-    """The profile, naming its plug-in with the digest."""
+    """Returns the profile with the digest added to its plug-in's name."""
     leaf = _leaf(raw)
     if leaf is None:
         return raw
@@ -284,34 +293,37 @@ EFFECTS: tuple[tuple[str, Callable[[int, int], bool], str, str], ...] = (
     ("writes", lambda writes, second: 0 < second < writes,
      "it was never asked for a frontier", "it put all writes at one frontier"),
     ("paces", _some,
-     "it was never asked for the pace, as garbage collection did not run behind a write",
+     "it was never asked for the pace, as garbage collection did not run after a write",
      "it left the pace of garbage collection as it was"),
     ("levelings", _some,
-     "it was never asked what wear levelling is to move, as nothing was collected",
-     "it had nothing moved for wear"),
+     "it was never asked what wear levelling should move, as nothing was collected",
+     "it moved nothing for wear"),
     ("opens", _some, "it was never asked for a superblock to open",
      "it opened the superblocks that the drive itself would have opened"),
-    ("die_reads", _some, "no read met a program or an erase", "it had no read wait"),
-    ("retried", _some, "no read needed a retry", "it had nothing moved after retries"),
+    ("die_reads", _some, "no read met a program or an erase", "it made no read wait"),
+    ("retried", _some, "no read needed a retry", "it moved nothing after retries"),
 )  # fmt: skip
-"""Of each decision the counts of `Decisions`, when it mattered, and why it did not: because it was
-never asked, or by its answers."""
+"""For each decision: its field of `Decisions`, a test whether it had an effect, and two reasons
+why it may have had none: it was never asked for, or its answers changed nothing.
+"""
 
 
 def without_effect(policy: Policy, asked: _core.Decisions) -> Iterator[str]:
-    """Why a decision of the plug-in cannot have changed what a drive did, in sentences."""
+    """Explains, in sentences, which decisions of the plug-in cannot have changed the drive's
+    behaviour.
+    """
 
-    def said(why: str) -> str:
+    def sentence(why: str) -> str:
         return f"policy {policy.name}: {why}, so this decision has changed nothing"
 
     for name, matters, never, same in EFFECTS:
         counts = getattr(asked, name)
         if counts is not None and not matters(*counts):
-            yield said(same if counts[0] else never)
+            yield sentence(same if counts[0] else never)
 
 
 def _leaf(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The profile's `gc.plugin`, if it has one; what is malformed the core will refuse."""
+    """The profile's `gc.plugin`, if any; the core refuses a malformed one."""
     leaf = leaves.at(raw, "gc.plugin")
     return leaf if isinstance(leaf, dict) and isinstance(leaf.get("value"), str) else None
 
@@ -319,11 +331,16 @@ def _leaf(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 def _matching(name: str) -> list[Policy]:
     """Loaded plug-ins of that name, or the one of that name and digest."""
     plain, _, digest = name.partition("@")
-    return [one for one in _loaded.values() if one.name == plain and digest in ("", one.digest)]
+    return [
+        policy
+        for policy in _loaded.values()
+        if policy.name == plain and digest in ("", policy.digest)
+    ]
 
 
 def _name_of(path: Path) -> str:
-    """
+    """Name of the plug-in in a file.
+
     >>> _name_of(Path("target/release/libwindowed.so")), _name_of(Path("greedy.so"))
     ('windowed', 'greedy')
     """
@@ -331,7 +348,7 @@ def _name_of(path: Path) -> str:
 
 
 def _offered() -> Iterator[Path]:
-    """The libraries of DRIVEBAY_POLICIES, in its order."""
+    """The libraries listed in DRIVEBAY_POLICIES, in its order."""
     for entry in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         path = Path(entry)
         yield from sorted(path.glob("*.so")) if path.is_dir() else [path]
@@ -343,8 +360,9 @@ def _enter(name: str, digest: str, core: _core.Policy) -> Policy:
 
 
 def _table(content: bytes, path: Path) -> int:
-    """The address of the library's table; the library is loaded from these bytes."""
-    # The descriptor stays open: the loader knows a library by its path, which must not come again.
+    """Loads a library from these bytes and returns the address of its table."""
+    # The descriptor stays open: the loader identifies a library by its path, which must not be
+    # reused.
     file = os.memfd_create(path.name, os.MFD_CLOEXEC)
     with os.fdopen(os.dup(file), "wb") as memory:
         memory.write(content)
@@ -353,7 +371,7 @@ def _table(content: bytes, path: Path) -> int:
     except OSError as error:
         why = str(error).removeprefix(f"/proc/self/fd/{file}: ")
         raise EnvironmentProblem(
-            f"policy {path} is no shared library for this machine: {why}",
+            f"policy {path} is not a shared library for this machine: {why}",
             "build it here: cargo build --release, or cc -O2 -shared -fPIC",
         ) from None
     _kept.append(library)
@@ -369,7 +387,7 @@ def _table(content: bytes, path: Path) -> int:
 
 
 def _address(function: Any) -> int:
-    """Where a function's code is: of an address itself, of ctypes, or of numba's `cfunc`."""
+    """Address of a function's code, given as an address, a ctypes function or numba's `cfunc`."""
     if isinstance(function, int):
         return function
     if hasattr(function, "address"):

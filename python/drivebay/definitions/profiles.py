@@ -1,13 +1,14 @@
 """The catalog: profiles of virtual drives, from drives/*.toml or a user's file.
 
-A profile is data: every number is `{ value, source }`, units stand last in each name. What is
-allowed is checked by the core, in one place. This room must not know how a drive runs.
+A profile is data: every number is `{ value, source }`, and names end with their unit. The core
+checks all values, in one place. This package must not know how a drive runs.
 
-`[intervals]` is all that the core does not see: what a calibration left open.
+`[intervals]` is the only section that the core does not see: the uncertainty that a calibration
+left.
 
-Families: a profile may name another drive of the catalog as its `base`, and then has only what
-differs. A profile names the host of its reviews, whose values become its `[host]`. A loaded profile
-is whole; so is what results keep.
+Families: a profile may name another drive of the catalog as its `base`; then it contains only the
+differences. A profile names the host of its reviews, whose values become its `[host]`. Loaded
+profiles, and those that results store, are complete.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ class Profile:
 
     @cached_property
     def core(self) -> _core.Profile:
-        """The profile resolved by the core; raises UserError naming the field that is wrong."""
+        """The profile resolved by the core; raises UserError with the name of a wrong field."""
         policy = policies.of_profile(self.raw)
         return _core.Profile(self.json(), None if policy is None else policy.core)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"raw": self.raw}  # the core's part is made again where it is unpickled
+        return {"raw": self.raw}  # the core's part is rebuilt after unpickling
 
     @property
     def name(self) -> str:
@@ -55,12 +56,12 @@ class Profile:
 
     @property
     def title(self) -> str:
-        """The drive's name in words; of a stand-in it says so."""
+        """The drive's full name; a stand-in is marked as such."""
         return f"{self.raw['drive']['title']}{' (stand-in)' if self.stand_in else ''}"
 
     @property
     def stand_in(self) -> str | None:
-        """Why too little is known of the drive, so that this profile only stands in for it.
+        """Reason why too little is known of the drive, so that this profile is only a stand-in.
 
         >>> load("sm951-ahci-512").stand_in is None
         True
@@ -75,12 +76,12 @@ class Profile:
 
     @property
     def flash_bytes(self) -> int:
-        """Physical capacity, bad superblocks left out."""
+        """Physical capacity without bad superblocks."""
         return flash_bytes(self.raw)
 
     @property
     def memory_bytes(self) -> int:
-        """What a drive of this profile takes for its maps."""
+        """Memory that a drive of this profile takes for its maps."""
         return self.core.memory_bytes
 
     @property
@@ -95,8 +96,9 @@ class Profile:
 
     @property
     def drive_class(self) -> str:
-        """ "SATA", "PCIe, AHCI" or "NVMe"; "data center" for what loses nothing in a power
-        cut: drives with power-loss protection, and media that is written in place."""
+        """Class of the drive: "SATA", "PCIe, AHCI" or "NVMe"; "data center" for drives that lose
+        nothing in a power cut: those with power-loss protection, and media written in place.
+        """
         protected = self.raw.get("write_buffer", {}).get("power_loss_protection", {}).get("value")
         if protected or self.raw["nand"].get("in_place", {}).get("value"):
             return "data center"
@@ -105,7 +107,7 @@ class Profile:
 
     @property
     def media(self) -> str:
-        """What it writes to and where its map lies, for example "TLC" or "QLC, no DRAM"."""
+        """Kind of its media and place of its map, for example "TLC" or "QLC, no DRAM"."""
         nand = self.raw["nand"]
         if nand.get("in_place", {}).get("value"):
             return "written in place"
@@ -115,14 +117,16 @@ class Profile:
 
     @property
     def intervals(self) -> Intervals:
-        """How far its parameters leave its figures open, if `drivebay calibrate` made it: by test
-        and figure the standard deviation over the figure, and its unit."""
-        found: Intervals = self.raw.get("intervals", {})
-        return found
+        """Uncertainty of its figures from its parameters, if `drivebay calibrate` made the
+        profile: by test and figure, the standard deviation divided by the figure, and its
+        unit.
+        """
+        uncertainty: Intervals = self.raw.get("intervals", {})
+        return uncertainty
 
     @property
     def host(self) -> str:
-        """Name of the host that it is tested in."""
+        """Name of the host that the drive is tested in."""
         return str(self.raw["host"]["name"])
 
     @property
@@ -135,7 +139,7 @@ class Profile:
         return copy.deepcopy(dict(self.raw))
 
     def json(self) -> str:
-        """The profile as the core reads it; the same text for the same drive."""
+        """The profile as the core reads it; equal drives give equal text."""
         model = {key: value for key, value in self.raw.items() if key != "intervals"}
         return json.dumps(model, sort_keys=True)
 
@@ -164,7 +168,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name_or_path: str | Path) -> Profile:
-    """A drive of the catalog, or a profile of the user's (a path ending in .toml).
+    """Loads a drive of the catalog, or a user's profile (a path ending in .toml).
 
     Raises
     ------
@@ -184,12 +188,12 @@ def load(name_or_path: str | Path) -> Profile:
 
 @functools.cache
 def _of_catalog(name: str) -> Profile:
-    """A drive of the catalog, whose files stay as they are while we run."""
+    """Loads a drive of the catalog; cached, as its files do not change while the program runs."""
     return _checked(_in_its_host(CATALOG.load(name), where=name), where=name)
 
 
 def flash_bytes(raw: Mapping[str, Any]) -> int:
-    """Physical capacity of a profile's flash, bad superblocks left out."""
+    """Physical capacity of a profile's flash without bad superblocks."""
     nand = {key: leaf["value"] for key, leaf in raw["nand"].items() if "value" in leaf}
     blocks = nand["blocks_per_plane"] - nand["bad_superblocks"]
     planes = nand["channels"] * nand["dies_per_channel"] * nand["planes"]
@@ -197,24 +201,26 @@ def flash_bytes(raw: Mapping[str, Any]) -> int:
 
 
 def from_resolved(raw: Mapping[str, Any]) -> Profile:
-    """The profile that `resolved()` gave, as a manifest keeps it."""
+    """Makes a profile from the output of `resolved()`, as a manifest stores it."""
     return _checked(dict(raw), where="profile")
 
 
 def from_document(document: Mapping[str, Any], *, where: str) -> Profile:
-    """The profile that a TOML file with this content would be; it may have a `base`.
+    """Makes a profile from the content of a TOML file, which may have a `base`.
 
     Raises
     ------
     UserError
-        As `load`; `where` says in the message what it is.
+        As `load`; the message begins with `where`.
     """
     whole = CATALOG.whole(copy.deepcopy(dict(document)), where=where)
     return _checked(_in_its_host(whole, where=where), where=where)
 
 
 def _in_its_host(raw: dict[str, Any], *, where: str) -> dict[str, Any]:
-    """The profile over the values of the host that it names; a `[host]` of its own goes before."""
+    """Lays the profile over the values of the host that it names; its own `[host]` takes
+    precedence.
+    """
     drive = raw.get("drive")
     name = drive.get("host") if isinstance(drive, dict) else None
     if name is None:
@@ -231,7 +237,7 @@ def _checked(raw: dict[str, Any], *, where: str) -> Profile:
     try:
         profile = Profile(policies.pinned(raw))
         _check_intervals(raw.get("intervals", {}))
-        profile.core  # noqa: B018  # resolved now, so that what is wrong is said here
+        profile.core  # noqa: B018  # resolved now, so that errors are reported here
         return profile
     except TypeError as e:  # TOML's dates and times
         raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
@@ -240,11 +246,13 @@ def _checked(raw: dict[str, Any], *, where: str) -> Profile:
 
 
 def _check_intervals(given: Any) -> None:
-    """Raises UserError unless each is a standard deviation over its figure, 0 to 10, and a unit."""
+    """Raises UserError unless every entry is a relative standard deviation, 0 to 10, with a
+    unit.
+    """
 
     def refused(*path: str) -> UserError:
         return UserError(
-            f"{'.'.join(('intervals', *path))} is no standard deviation with its unit",
+            f"{'.'.join(('intervals', *path))} is not a standard deviation with its unit",
             '"mean_iops" = [0.02, "IOPS"]',
         )
 
@@ -253,7 +261,11 @@ def _check_intervals(given: Any) -> None:
     for test, figures in given.items():
         if not isinstance(figures, dict):
             raise refused(test)
-        for key, one in figures.items():
-            pair = isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[1], str)
-            if not (pair and isinstance(one[0], float | int) and 0 <= one[0] <= 10):
+        for key, interval in figures.items():
+            pair = (
+                isinstance(interval, list | tuple)
+                and len(interval) == 2
+                and isinstance(interval[1], str)
+            )
+            if not (pair and isinstance(interval[0], float | int) and 0 <= interval[0] <= 10):
                 raise refused(test, key)

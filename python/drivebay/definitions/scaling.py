@@ -1,8 +1,8 @@
-"""Smaller drives that behave alike, in less time, and tests for them.
+"""Smaller drives that behave like the original in less time, and tests for them.
 
-Rates, latencies and write amplification stay; what fills the drive, or a part of it, takes less
-time. Leaves out: heat, which keeps its own time unless it is asked for; a load by Zipf's law, whose
-skew depends on the number of blocks, where a test is not scaled with the drive.
+Rates, latencies and write amplification stay the same; filling the drive, or a part of it, takes
+less time. Leaves out: heat, which keeps its own time unless requested; a load by Zipf's law, whose
+skew depends on the number of blocks, if the test is not scaled with the drive.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from drivebay.definitions.suites.loads import for_ranks
 
 Part = TypeVar("Part", Phase, Prepare)
 
-SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
+SECTOR_ALIGN = 8  # a drive's capacity must be a multiple of 4 KiB
 LEAST_J_PER_K = 0.1
-"""The core takes no smaller heat capacity: small nodes of a much smaller drive lag behind their
-share, the module, which sets how long warming up takes, does not."""
+"""Smallest heat capacity that the core accepts. Small nodes of a much smaller drive are above
+their share; the module, which determines how long warming up takes, is not.
+"""
 WITH_FLASH = (
     "gc.threshold_mb",
     "gc.target_mb",
@@ -31,16 +32,20 @@ WITH_FLASH = (
     "slc_cache.keep_mb",
     "energy.erase_block_uj",
 )
-"""Values that are shares of the flash, and what is spent once per block: a smaller block is erased
-as much more often."""
+"""Values that scale with the flash, and energy spent once per block: smaller blocks are erased
+more often in proportion.
+"""
 ERASE_ONE_IN = "erase_one_in"
-"""Erases keep their length, as they are stalls; one in so many takes it, for all of them."""
+"""Erases keep their duration, as they are stalls; one in this many takes it, on behalf of all of
+them.
+"""
 
 
 def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
-    """A drive with the same dies, channels and number of blocks, and blocks of `share` as many
-    pages; its title says so. `heat`: it also warms up in `share` of the time. Raises UserError if a
-    block cannot be scaled so."""
+    """Returns a drive with the same dies, channels and number of blocks, and blocks of `share`
+    as many pages; its title says so. `heat`: it also warms up in `share` of the time. Raises
+    UserError if a block cannot be scaled by this share.
+    """
     raw = profile.resolved()
     whole = int(raw["nand"]["pages_per_block"]["value"])
     exact = Fraction(share).limit_denominator(4096) if 0 < share <= 1 else Fraction(0)
@@ -67,7 +72,9 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
 
 
 def with_load(step: Part, **changes: Any) -> Part:
-    """A phase or a step of preparation with other values of its load; as it is, without one."""
+    """Returns a phase or a step of preparation with changed values of its load; without a load,
+    unchanged.
+    """
     field = "workload" if isinstance(step, Phase) else "load"
     load = getattr(step, field)
     return (
@@ -76,10 +83,12 @@ def with_load(step: Part, **changes: Any) -> Part:
 
 
 def scaled_test(test: Test, share: float) -> Test:
-    """The test for a drive scaled to `share`: each block of a load by Zipf's law stands for the
-    ranks of 1 / `share` blocks, so that the same part of the addresses gets the same part of the
-    accesses as on the whole drive. Else, with an exponent of one, the most popular hundredth of a
-    64th of 800 GB would get 70 % of the accesses, and 77 % on the whole."""
+    """Adapts a test to a drive scaled to `share`: each block of a load by Zipf's law stands for
+    the ranks of 1 / `share` blocks, so that the same part of the addresses gets the same part
+    of the accesses as on the whole drive. Otherwise, with an exponent of one, the most
+    popular hundredth of a 64th of 800 GB would get 70 % of the accesses, and 77 % on the
+    whole drive.
+    """
     ranks = round(1 / share)
     if ranks == 1:
         return test
@@ -102,8 +111,9 @@ def scaled_test(test: Test, share: float) -> Test:
 
 
 def with_capacity(profile: Profile, size_bytes: int) -> Profile:
-    """The smallest scaled drive that has at least so many bytes; the profile itself if that is all.
-    Raises UserError if the whole drive has fewer."""
+    """Returns the smallest scaled drive with at least `size_bytes`, or the profile itself if
+    none is smaller. Raises UserError if the whole drive has less.
+    """
     if size_bytes > profile.capacity_bytes:
         raise UserError(
             f"--capacity {size_bytes} is more than the {profile.capacity_bytes} bytes of "
@@ -113,11 +123,11 @@ def with_capacity(profile: Profile, size_bytes: int) -> Profile:
     whole = int(profile.resolved()["nand"]["pages_per_block"]["value"])
     for pages in range(max(2, whole * size_bytes // profile.capacity_bytes), whole):
         try:
-            found = scaled(profile, pages / whole)
+            smaller = scaled(profile, pages / whole)
         except UserError:  # blocks too small for another part of the drive
             continue
-        if found.capacity_bytes >= size_bytes:
-            return found
+        if smaller.capacity_bytes >= size_bytes:
+            return smaller
     return profile
 
 

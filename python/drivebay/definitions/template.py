@@ -1,9 +1,9 @@
-"""The beginning of a drive's profile: a base, and the questions that published figures answer.
+"""Template of a drive's profile: a base, and the questions that published figures answer.
 
-Each question is a comment with the values of the base that its answer sets, so that a line is
-uncommented and changed once its figure is known. What has no answer stays the base's, and the drive
-a stand-in. What a base does not have is not asked for: like a drive for servers, questions are of
-power-loss protection and admission, like a client drive of its SLC cache and its power states.
+Each question is a comment with the values of the base that its answer sets; a line is uncommented
+and changed once its figure is known. Without an answer a value stays the base's, and the drive a
+stand-in. Questions that do not apply to the base are left out: power-loss protection and admission
+are asked for a base that is a server drive, SLC cache and power states for a client drive.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ QUESTIONS = (
         ("controller.write_command_us", "controller.write_page_us"),
     ),
     (
-        "The whole drive written in one go: where the rate falls, and to what",
+        "The whole drive written in one pass: when the rate falls, and the rates after it",
         ("slc_cache.dynamic_mb", "slc_cache.program_us", "slc_cache.when_full",
          "slc_cache.fold_ratio"),
     ),
     (
-        "Size of the cache by fill: what a full drive has left, and where it begins to shrink",
+        "Size of the cache by fill level: its size on a full drive, and when it begins to shrink",
         ("slc_cache.static_mb", "slc_cache.keep_mb"),
     ),
     (
@@ -93,27 +93,29 @@ QUESTIONS = (
     ),
     (
         "Data sheet: power states, with latencies and power; the first read after lengths of idle "
-        "time tells when each is entered",
+        "time shows when each is entered",
         ("power.device", "power.link", "power.link_awake_mw"),
     ),
     ("How long it writes before it throttles, and its rate then", ("thermal.throttle",)),
 )  # fmt: skip
-"""What is asked, and the values that the answer sets."""
+"""Questions, each with the values that its answer sets."""
 IDENTITY = ("form_factor", "controller", "flash")
 """Facts of a drive for reports, which are the base's and not the new drive's."""
 DEFAULTS: dict[str, tuple[Any, str]] = {
     "controller.mapping_unit_kib": (4, "write_buffer.power_loss_protection"),
     "nand.read_planes": ("together", "gc"),
 }
-"""What a base means that does not have the value, and what it must have for it to be asked."""
+"""Default of a value that the base may lack, and the value that the base must have for the
+question to apply.
+"""
 
 
 def template(name: str, base: Profile) -> str:
-    """The text of a new profile named `name`, laid over `base`."""
+    """Returns the text of a new profile named `name` with `base` as its base."""
     lines = [
         f"# {name}: what differs from {base.name} ({base.title}).",
         "#",
-        "# Uncomment a line when a published figure answers its question, and say where from:",
+        "# Uncomment a line when a published figure answers its question, and name its source:",
         '# source = "publication, date" or "guess: set to ...". The rest is the base\'s.',
         "",
         f'base = "{base.name}"',
@@ -135,15 +137,17 @@ def template(name: str, base: Profile) -> str:
 
 
 def _lines(raw: Any, path: str) -> Iterator[str]:
-    found = leaves.at(raw, path)
-    if found is None and path in DEFAULTS:
+    node = leaves.at(raw, path)
+    if node is None and path in DEFAULTS:
         value, needs = DEFAULTS[path]
-        found = None if leaves.at(raw, needs) is None else {"value": value}
-    for leaf in found if isinstance(found, list) else [found]:
+        node = None if leaves.at(raw, needs) is None else {"value": value}
+    for leaf in node if isinstance(node, list) else [node]:
         if isinstance(leaf, dict) and "value" in leaf:
             more = f", range = {json.dumps(leaf['range'])}" if "range" in leaf else ""
             yield f'# {path} = {{ value = {json.dumps(leaf["value"])}{more}, source = "" }}'
         elif isinstance(leaf, dict):
-            values = {k: one["value"] if isinstance(one, dict) else one for k, one in leaf.items()}
+            values = {
+                k: entry["value"] if isinstance(entry, dict) else entry for k, entry in leaf.items()
+            }
             inner = ", ".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
             yield f"# a [[{path}]] of the base: {inner}"

@@ -1,4 +1,4 @@
-"""Profiles as TOML text: sections of values with their sources, in the order that they have."""
+"""Profiles as TOML text: sections of values with their sources, in their original order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_lines(raw: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
-    """The lines of a section: its values first, then the sections within it."""
+    """Yields the lines of a section: its values first, then its subsections."""
     inner = [(k, v) for k, v in raw.items() if not _is_value(v)]
     for key, value in raw.items():
         if _is_value(value):
@@ -19,9 +19,9 @@ def toml_lines(raw: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[s
     for key, value in inner:
         below = (*path, _key(key))
         if isinstance(value, list):
-            for one in value:
+            for table in value:
                 yield from ("", f"[[{'.'.join(below)}]]")
-                yield from toml_lines(one, below)
+                yield from toml_lines(table, below)
         else:
             if any(map(_is_value, value.values())):
                 yield from ("", f"[{'.'.join(below)}]")
@@ -29,7 +29,9 @@ def toml_lines(raw: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[s
 
 
 def _is_value(node: Any) -> bool:
-    """A leaf with its source, or a bare value; not a section nor a list of sections."""
+    """True for a leaf with its source or a bare value; false for a section or a list of
+    sections.
+    """
     if isinstance(node, Mapping):
         return "value" in node
     return not (isinstance(node, list) and node and isinstance(node[0], Mapping))

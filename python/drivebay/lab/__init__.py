@@ -1,4 +1,4 @@
 """The lab: many runs, fits and comparisons: sweep, calibrate, validate, query, import, bench.
 
-Nothing below this room knows it. It must not know the command line.
+No package below this one knows it. It must not know the command line.
 """

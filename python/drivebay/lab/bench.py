@@ -1,7 +1,7 @@
-"""The core's own speed on this machine: the whole model, one core, each case at its steady state.
+"""Speed of the core on this machine: the whole model, one core, each case at its steady state.
 
-Times are of the core's runs alone. They are for comparing with another run on the same machine in
-the same hour; no test depends on them.
+Times cover only the core's runs. They are meant for comparison with another run on the same machine
+in the same hour; no test depends on them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SEED = 1
 BLOCK_4K = 4096
 BLOCK_128K = 128 * 1024
 TODAY = {"980-pro-1tb": 1 / 16, "7450-pro-960": 1 / 16, "p5336-61440": 1 / 512, "p4800x-375": 1 / 8}
-"""Drives of today, and how much of each: all fit 1 GB of memory."""
+"""Drives of today, with the share of each that is simulated: all fit in 1 GB of memory."""
 CAPACITY = 32 * 10**9
-"""Of each drive that is compared with the SM951: no map of it fits in a cache."""
+"""Capacity of each drive that is compared with the SM951: its map does not fit in a cache."""
 
 
 def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -40,9 +40,9 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
     -------
     list of dict
         name; ios_per_s, host I/Os per wall-clock second; seconds of wall clock; rss_bytes, the
-        process's peak memory so far; waf, None where nothing was written.
+        process's peak memory so far; waf, None if nothing was written.
     """
-    # Cool by decree: what is measured is the model's speed, not a drive at 75 MB/s.
+    # Unrealistically cool: the bench measures the model's speed, not a throttled drive at 75 MB/s.
     profile = changed(catalog.load(DRIVE), ["thermal.network.module_to_air_k_per_w=0.01"])
     drive = _core.VirtualDrive(profile.core, SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
@@ -67,30 +67,31 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
 
 
 def run_drives(names: Sequence[str], say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Random reads and writes of catalog drives, scaled to the same capacity, the SM951 first: as
-    `run_cases`, with `of_reference`, the rate over the SM951's in the same case and run. Raises
-    UserError if the catalog has no such drive."""
+    """Runs random reads and writes of catalog drives, scaled to the same capacity, the SM951
+    first. Returns cases as `run_cases` does, with `of_reference`, the rate divided by the
+    SM951's in the same case and run. Raises UserError if the catalog has no such drive.
+    """
     asked = [DRIVE, *(name for name in names if name != DRIVE)]
     profiles = {name: with_capacity(catalog.load(name), CAPACITY) for name in asked}
     drive = _core.VirtualDrive(profiles[DRIVE].core, SEED)
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for name, profile in profiles.items():
         cases = _random_cases(name, profile, drive, say)
-        reference = found[:2] or cases
-        found += [
-            {**one, "of_reference": one["ios_per_s"] / same["ios_per_s"]}
-            for one, same in zip(cases, reference, strict=True)
+        reference = results[:2] or cases
+        results += [
+            {**case, "of_reference": case["ios_per_s"] / same["ios_per_s"]}
+            for case, same in zip(cases, reference, strict=True)
         ]
-    return found
+    return results
 
 
 def _random_cases(
     name: str, profile: Profile, drive: _core.VirtualDrive, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Reads and then writes of 4 KiB on the drive filled and written once at random."""
+    """Runs reads and then writes of 4 KiB on a drive that is filled and written once at random."""
     drive.reset(profile.core, SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
-    say(f"{name}, {capacity / 1e9:.0f} GB of it: filled, and as much written at random")
+    say(f"{name}, {capacity / 1e9:.0f} GB: filled, then as much written at random")
     drive.run(_load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity), SEED)
     drive.run(_load("random", 0, BLOCK_4K, capacity, bytes_=capacity), SEED)
     cases = []
@@ -128,7 +129,7 @@ def _load(
 
 def _timed(name: str, drive: _core.VirtualDrive, workload: _core.Workload) -> dict[str, Any]:
     begin = time.perf_counter()
-    # Other draws than those that aged the drive: the same ones again would be a hot spot.
+    # Random draws differ from those that aged the drive; the same ones again would be a hot spot.
     columns = drive.run(workload, SEED + 1)
     seconds = time.perf_counter() - begin
     ios = int(columns.reads.sum() + columns.writes.sum())

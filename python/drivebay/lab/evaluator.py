@@ -1,10 +1,9 @@
-"""Evaluates drives, as they are or with other values: runs tests and keeps figures, each once.
-once.
+"""Evaluates drives, with their own or with other values: runs tests and keeps figures, each once.
 
-Validation, fits and derivatives are evaluations of runs: in parallel, those of a drive and of one
-prepared state one after the other. The journal has what came out.
+Validation, fits and derivatives are evaluations of runs. They run in parallel, except that those of
+one drive and one prepared state run one after the other. The journal stores the results.
 
-Values that together make no drive that the core accepts have no figures.
+A combination of values that the core refuses as a drive has no figures.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ class Evaluator:
 
     Parameters
     ----------
-    make : the drives and tests of evaluations that have drive, values and seed in common; raises
-        UserError if there can be no such drive.
-    keep : of a run's figures those that are kept.
-    part : what evaluations of a drive must have in common to be run one after the other.
+    make : makes the drives and tests of evaluations that have drive, values and seed in common;
+        raises UserError if such a drive is not possible.
+    keep : selects the figures of a run that are kept.
+    part : key of a drive's evaluations; those with equal keys run one after the other.
     jobs : workers; changes no figure.
-    interrupted : what a user is told who stops it.
+    interrupted : error that is raised when the user stops it.
     """
 
     def __init__(
@@ -55,41 +54,46 @@ class Evaluator:
         self.count, self._asked = 0, 0
 
     def report_to(self, progress: Callable[[int, int], None]) -> None:
-        """Has `progress` called now and after each drive, with how many there were of how many that
-        were asked for so far."""
+        """Sets a function that is called now and after each drive, with the number of drives run
+        and the number requested so far.
+        """
         self._progress = progress
         progress(self.count, self._asked)
 
     def run(self, wanted: Iterable[Evaluation]) -> Mapping[Evaluation, Figures]:
-        """The figures of all of these; none of a drive that is not possible. Raises Interrupted on
-        SIGINT, SIGTERM or SIGHUP; what was found is in the journal."""
+        """Returns the figures of all of these evaluations; empty for a drive that is not
+        possible. Raises Interrupted on SIGINT, SIGTERM or SIGHUP; finished results are in the
+        journal.
+        """
         wanted = list(dict.fromkeys(wanted))
         groups: dict[tuple[object, ...], list[Evaluation]] = {}
-        for one in wanted:
-            if self._journal.get(one) is None:
-                groups.setdefault((one.run.drive, one.at, one.seed, self._part(one)), []).append(
-                    one
-                )
+        for evaluation in wanted:
+            if self._journal.get(evaluation) is None:
+                groups.setdefault(
+                    (evaluation.run.drive, evaluation.at, evaluation.seed, self._part(evaluation)),
+                    [],
+                ).append(evaluation)
         self._asked += len(groups)
         self._pool.run(groups.values(), self._evaluate, interrupted=self._interrupted)
-        return {one: self._journal.get(one) or {} for one in wanted}
+        return {evaluation: self._journal.get(evaluation) or {} for evaluation in wanted}
 
     def _evaluate(self, worker: Worker, group: Sequence[Evaluation]) -> None:
         """Runs tests on a drive, those of one prepared state in succession."""
-        for one, found in self._found(worker, group):
-            self._journal.put(one, found)
+        for evaluation, figures in self._results(worker, group):
+            self._journal.put(evaluation, figures)
         with self._mutex:
             self.count += 1
             if self._progress is not None:
                 self._progress(self.count, self._asked)
 
-    def _found(
+    def _results(
         self, worker: Worker, group: Sequence[Evaluation]
     ) -> Iterable[tuple[Evaluation, Figures]]:
         try:
             made = self._make(group)
-        except UserError:  # no possible drive, such as one that throttles below where it stops
-            yield from ((one, {}) for one in group)
+        # not a possible drive, for example one that throttles below its stop temperature
+        except UserError:
+            yield from ((evaluation, {}) for evaluation in group)
             return
         by_drive: dict[str, list[tuple[Evaluation, Profile, Test]]] = {}
         for part in sorted(made, key=lambda part: (key_of(part[2]), part[0])):
@@ -99,14 +103,14 @@ class Evaluator:
                 tests = [test for _, _, test in parts]
                 worker.set_profile(parts[0][1], tests, seed=group[0].seed)
             except UserError:
-                yield from ((one, {}) for one, _, _ in parts)
+                yield from ((evaluation, {}) for evaluation, _, _ in parts)
                 continue
-            for one, _, test in parts:
+            for evaluation, _, test in parts:
                 try:
-                    yield one, self._keep(one.run, worker.run_test(test))
+                    yield evaluation, self._keep(evaluation.run, worker.run_test(test))
                 except DrivebayError as problem:
-                    words = ", ".join(f"{name} = {value:g}" for name, value in one.at)
+                    values = ", ".join(f"{name} = {value:g}" for name, value in evaluation.at)
                     raise UserError(
-                        f"with {words or 'its own values'}: {problem.message}",
+                        f"with {values or 'its own values'}: {problem.message}",
                         "narrow the range: --fit NAME=LOW..HIGH; or leave the test out: --only",
                     ) from None

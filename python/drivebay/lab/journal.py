@@ -1,8 +1,8 @@
-"""The memory of fits: what every evaluation gave, in memory and in a file, line by line.
+"""Journal of evaluations: their figures, in memory and in a file, line by line.
 
-An evaluation is deterministic in its values. That is all that an interrupted fit needs to go on:
-its search, which depends on nothing but the seed and the answers, is made again and finds its
-answers here, in no time.
+An evaluation is deterministic in its values, so the journal is all that an interrupted fit needs to
+continue: its search depends only on the seed and on earlier figures; it is repeated and finds those
+figures here at once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ JOURNAL_VERSION = 2
 class Evaluation:
     """A run on its drive with other values: `at`, by their parameters' names.
 
-    `full`: in the length of the measurement, not a short form. `of`: a fingerprint of what else it
-    depends on, where one journal serves several.
+    `full`: in the measured length, not a short form. `of`: a fingerprint of further dependencies,
+    if one journal serves several experiments.
     """
 
     run: Run
@@ -39,9 +39,9 @@ class Evaluation:
 
 
 class Journal:
-    """What every evaluation gave: in memory, and line by line in a file.
+    """Figures of every evaluation: in memory, and line by line in a file.
 
-    The file begins with what the fit is; a last line that was not finished is cut off.
+    The file begins with a description of the fit; an unfinished last line is cut off.
     """
 
     def __init__(self) -> None:
@@ -51,12 +51,13 @@ class Journal:
 
     @staticmethod
     def beside(out: Path) -> Path:
-        """Where the journal of a fit lies whose profile is to be written there."""
+        """Path of the journal of a fit whose profile is to be written to `out`."""
         return out.with_name(f"{out.stem}.journal.jsonl")
 
     def open(self, path: Path, head: Mapping[str, Any], *, resume: bool) -> None:
-        """Begins the file, or takes what is in it. Raises UserError if there is one and it is not
-        to be resumed, or it is of another fit; EnvironmentProblem if it cannot be read or written.
+        """Creates the file, or reads an existing one. Raises UserError if it exists and must not
+        be resumed, or belongs to another fit; EnvironmentProblem if it cannot be read or
+        written.
         """
         whole = {"journal": JOURNAL_VERSION, **head}
         with system_errors(f"{path} cannot be written", f"ls -ld {path.parent}"):
@@ -85,27 +86,27 @@ class Journal:
                 self._known[Evaluation(run, at, **line)] = figures
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
-                f"{path} is no journal of a fit, or damaged", f"start again: rm {path}"
+                f"{path} is not a journal of a fit, or is damaged", f"start again: rm {path}"
             ) from None
         if differ := [key for key in head if lines[0].get(key) != head[key]]:
             raise UserError(
-                f"{path} is of another fit: its {', '.join(differ)} differ",
+                f"{path} belongs to another fit: its {', '.join(differ)} differ",
                 f"give the same command as before and --resume; or start again: rm {path}",
             )
         if end < len(content):
             with path.open("r+b") as file:
                 file.truncate(end)
 
-    def get(self, what: Evaluation) -> Figures | None:
-        """What was found, if anything."""
+    def get(self, evaluation: Evaluation) -> Figures | None:
+        """Stored figures of an evaluation, if any."""
         with self._mutex:
-            return self._known.get(what)
+            return self._known.get(evaluation)
 
-    def put(self, what: Evaluation, figures: Figures) -> None:
-        """Remembers what was found; the line is handed to the system at once."""
+    def put(self, evaluation: Evaluation, figures: Figures) -> None:
+        """Stores figures; the line is written to the file at once."""
         with self._mutex:
-            self._known[what] = figures
-            self._line({**asdict(what), "at": dict(what.at), "figures": figures})
+            self._known[evaluation] = figures
+            self._line({**asdict(evaluation), "at": dict(evaluation.at), "figures": figures})
 
     def _line(self, content: Mapping[str, Any]) -> None:
         if self._file is not None:

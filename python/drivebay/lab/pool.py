@@ -1,7 +1,7 @@
-"""Workers that test virtual drives in parallel, for validation and calibration.
+"""Pool of workers that test virtual drives in parallel, for validation and calibration.
 
 A worker is a thread: the core runs without the interpreter's lock. It tests one drive after the
-other in the same memory, and tests that begin from the same prepared state share it.
+other in the same memory; tests that begin from the same prepared state share it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Task = TypeVar("Task")
 
 
 class Worker:
-    """One thread's drive under test, whose memory is used again and again."""
+    """The drive under test of one thread; its memory is reused."""
 
     def __init__(self) -> None:
         self._target: VirtualTarget | None = None
@@ -37,14 +37,14 @@ class Worker:
         self._seed = 0
 
     def set_profile(self, profile: Profile, tests: Sequence[Test], *, seed: int) -> None:
-        """Puts a drive under test; `tests` are all that will be run on it, in their order."""
+        """Sets the drive under test; `tests` are all that will be run on it, in their order."""
         self._target = self._target or VirtualTarget(profile, self._states)
         self._target.set_profile(profile)
         self._states.begin(tests, seed=seed)
         self._seed = seed
 
     def run_test(self, test: Test) -> Measured:
-        """The figures of a test on the present drive."""
+        """Runs a test on the present drive and returns its figures."""
         assert self._target is not None, "set_profile comes first"
         self._progress = Progress()
         self._target.check((test,))
@@ -52,7 +52,7 @@ class Worker:
         return measure(test, self._target.run_test(test, seed=seed, progress=self._progress))
 
     def cancel(self) -> None:
-        """Stops the running test; called again until the thread has ended."""
+        """Stops the running test; called repeatedly until the thread has ended."""
         self._progress.cancel()
 
 
@@ -69,8 +69,9 @@ class Pool:
         *,
         interrupted: Interrupted,
     ) -> None:
-        """Has `work` called for each task, in the tasks' order; raises its first error, or
-        `interrupted` on SIGINT, SIGTERM or SIGHUP."""
+        """Calls `work` for each task, in the tasks' order; raises its first error, or
+        `interrupted` on SIGINT, SIGTERM or SIGHUP.
+        """
         queue = deque(tasks)
         used = self._workers[: len(queue)]
         stopped, signalled = threading.Event(), threading.Event()

@@ -1,12 +1,12 @@
-"""How far each way of preparing a drive leaves it from the steady state of random writes.
+"""Comparison of ways to prepare a drive by their distance from the steady state of random writes.
 
-A virtual drive counts what it programs, so it can say what a real one hides: its write
-amplification just after a preparation, and after writes that go on until preparation no longer
+A virtual drive counts the pages that it programs, so it can report what a real one hides: its write
+amplification just after a preparation, and after writes that continue until preparation no longer
 matters. Ways: two sequential passes (SNIA PTS 2.0.1's workload-independent preconditioning); a
 sequential pass and random writes of twice the capacity; and the single pass of fio 3.41's
-`sprandom`, which lays addresses down with as many of them written again, region by region, as
-a drive in steady state would have invalid pages (fio's HOWTO; the core has that order of writes).
-Leaves out: other loads than uniform random 4 KiB; rates, which depend on heat as well.
+`sprandom`, which writes addresses so that each region has as many overwritten pages as a drive in
+steady state would have invalid pages (fio's HOWTO; the core has that order of writes). Leaves out:
+other loads than uniform random 4 KiB; rates, which depend on heat as well.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ PAGE_BYTES = 4096
 FILL_BYTES = 128 * 1024
 QUEUE_DEPTH = 32
 RANDOM_TIMES = 2
-"""Capacities of random writes of the way "random"; after SNIA's and makers' twice."""
+"""Capacities of random writes in the way "random"; after SNIA's and makers' twice."""
 SLICE = 0.1
-"""Of the capacity: so much is written for one reading of the write amplification."""
+"""Share of the capacity that is written for one reading of the write amplification."""
 LONG_TIMES = 6
-"""Capacities of random writes after which a drive counts as steady; readings of the last of them
-are averaged."""
+"""Capacities of random writes after which a drive counts as steady; readings over the last
+capacity are averaged.
+"""
 NEAR_PERCENT = 5.0
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a way of preparing did.
+    """Result of a way of preparing.
 
     `drive_s`: seconds of the drive's time; `written`: capacities that the host wrote; `waf`: write
     amplification of the random writes just after; `steady_waf`: that after a long run; `more`:
@@ -55,7 +56,7 @@ class Prepared:
 
     @property
     def error_percent(self) -> float:
-        """How far the write amplification is off."""
+        """Deviation of the write amplification."""
         return 100 * (self.waf / self.steady_waf - 1)
 
 
@@ -65,12 +66,13 @@ def prepare(
     *,
     seed: int = 1,
     spare: float | None = None,
-    say: Callable[[str], None] = lambda words: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> list[Prepared]:
-    """Prepares the drive anew by each method, and compares it with the same drive after a long run.
-    Raises UserError if `spare` is not above 0, up to 1. `spare`: what sprandom takes for the spare
-    flash, over the capacity (fio's `spr_op`); by default the drive's own, which of a real drive
-    nobody knows. `say`: called with a line of progress."""
+    """Prepares the drive anew by each method, and compares it with the same drive after a long
+    run. `spare`: spare flash over the capacity that sprandom assumes (fio's `spr_op`); by
+    default the drive's own, which nobody knows for a real drive. `say`: called with a line of
+    progress. Raises UserError if `spare` is not above 0, up to 1.
+    """
     own = profile.flash_bytes / profile.capacity_bytes - 1
     spare = own if spare is None else spare
     if not 0 < spare <= 1:
@@ -83,7 +85,7 @@ def prepare(
     _fill(drive, 1)
     readings = _readings(drive, LONG_TIMES, seed)
     steady = float(np.mean(readings[-round(1 / SLICE) :]))
-    found = []
+    prepared = []
     for method in methods:
         say(method)
         drive.reset(profile.core, seed)
@@ -94,12 +96,12 @@ def prepare(
         far = np.flatnonzero(np.abs(after / steady - 1) > NEAR_PERCENT / 100)
         slices = int(far[-1]) + 1 if len(far) else 0
         more = slices * SLICE if slices < len(after) else None
-        found.append(Prepared(method, seconds, written, float(after[0]), steady, more))
-    return found
+        prepared.append(Prepared(method, seconds, written, float(after[0]), steady, more))
+    return prepared
 
 
 def method_of(text: str) -> Method:
-    """A method by its name. Raises UserError if there is none of that name."""
+    """Finds a method by its name. Raises UserError if there is none of that name."""
     for method in METHODS:
         if text == method:
             return method
@@ -116,7 +118,7 @@ def _random(drive: _core.VirtualDrive, capacities: float, seed: int) -> float:
 
 
 def _fill(drive: _core.VirtualDrive, passes: int) -> float:
-    """Writes all addresses in order; what is no multiple of 128 KiB at the end is left out."""
+    """Writes all addresses in order, except a rest at the end that is shorter than 128 KiB."""
     span = drive.capacity_bytes // FILL_BYTES * FILL_BYTES
     return _run(drive, "sequential", FILL_BYTES, span, passes * span, 0)
 
@@ -124,7 +126,9 @@ def _fill(drive: _core.VirtualDrive, passes: int) -> float:
 def _run(
     drive: _core.VirtualDrive, order: str, block: int, span: int, amount: int | None, seed: int
 ) -> float:
-    """Writes so many bytes, sequentially or at random offsets, or a pass; the drive's seconds."""
+    """Writes an amount of data, or a whole pass, sequentially or at random offsets; returns the
+    drive's seconds.
+    """
     is_random = order != "sequential"
     workload = _core.Workload(
         pattern="random" if is_random else "sequential",
@@ -141,15 +145,15 @@ def _run(
 
 
 def _readings(drive: _core.VirtualDrive, capacities: float, seed: int) -> list[float]:
-    """The write amplification of each slice of random writes."""
-    found = []
+    """Write amplification of each slice of random writes."""
+    readings = []
     for number in range(round(capacities / SLICE)):
         before = drive.counters()
         _random(drive, SLICE, derived_seed(seed, "slice", str(number)))
         after = drive.counters()
         programmed = after.placed_pages - before.placed_pages
-        found.append(programmed / (after.host_pages - before.host_pages))
-    return found
+        readings.append(programmed / (after.host_pages - before.host_pages))
+    return readings
 
 
 def _sprandom(drive: _core.VirtualDrive, seed: int, spare: float) -> float:

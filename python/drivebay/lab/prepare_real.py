@@ -1,15 +1,16 @@
-"""A real file or device is prepared by one method, and random writes after it show how near it is.
+"""Preparation of a real file or device by one method, followed by random writes that show its
+distance from steady state.
 
-A real drive does not tell its write amplification as a virtual one does, so its rate stands for it:
-slices of random 4 KiB writes go on behind the preparation until SNIA's criterion of steady state
-holds over the last five of them (`definitions.suites.Steady`), or a cap is reached.
+A real drive does not report its write amplification as a virtual one does, so its rate is used
+instead: slices of random 4 KiB writes follow the preparation until SNIA's criterion of steady state
+holds over the last five of them (`definitions.suites.Steady`), or a limit is reached.
 
-Sources: the methods are those of `lab.prepare`; sprandom is fio's own (HOWTO, from 3.41 on). Where
-SMART has the pages that host and firmware had programmed, they give the write amplification:
-attributes 247 and 248 of Micron's and Crucial's SATA drives (Micron TN-FD-23).
+Sources: the methods are those of `lab.prepare`; sprandom is fio's own (HOWTO, from 3.41 on). If
+SMART has the pages that host and firmware programmed, they give the write amplification: attributes
+247 and 248 of Micron's and Crucial's SATA drives (Micron TN-FD-23).
 
-Leaves out: other makers' counts of programmed pages, so write amplification is mostly not known;
-the pause of some tenths of a second between two slices, in which a drive may collect garbage.
+Leaves out: other makers' counts of programmed pages, so write amplification is mostly unknown; the
+pause of some tenths of a second between two slices, in which a drive may collect garbage.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from drivebay.targets.fio import process
 from drivebay.targets.fio.target import FioTarget
 
 MOST_TIMES = 3.0
-"""Capacities of random writes after which a drive that is not steady is given up."""
+"""Limit of random writes, in capacities, after which a drive that is not steady is given up."""
 SPARE = 0.15
 """fio's default of `spr_op`."""
 GUESSED_BYTES_PER_S = 200e6
-"""For the time that is said before; guess: between a fill and the random writes of a full drive."""
+"""Rate for the estimated duration; guess: between a fill and the random writes of a full drive."""
 RULE = Steady()
 HOST_PAGES = "_host_program_page_count"
 OWN_PAGES = ("_ftl_program_page_count", "_bckgnd_program_page_cnt")
@@ -42,14 +43,14 @@ OWN_PAGES = ("_ftl_program_page_count", "_bckgnd_program_page_cnt")
 
 @dataclass(frozen=True)
 class PreparedReal:
-    """What a way of preparing did to a real drive.
+    """Result of a way of preparing a real drive.
 
     `drive_s`: seconds that the loads of the preparation took; `written`: capacities written by it;
-    `waf`, `steady_waf`: write amplification of the first slice and of the last five, None where the
-    drive does not tell; `rate_iops`: I/Os per second of the first slice; `steady_iops`: mean of the
-    last five, None if they were not steady; `more`: capacities of random writes before those five;
-    `slices_iops`: all slices; `warnings`: what makes the rates suspect, the last of those that
-    differ only in their numbers.
+    `waf`, `steady_waf`: write amplification of the first slice and of the last five, None if the
+    drive does not report it; `rate_iops`: I/Os per second of the first slice; `steady_iops`: mean
+    of the last five, None if they were not steady; `more`: capacities of random writes before those
+    five; `slices_iops`: all slices; `warnings`: reasons to doubt the rates, of several that differ
+    only in their numbers the last.
     """
 
     method: Method
@@ -65,14 +66,16 @@ class PreparedReal:
 
     @property
     def error_percent(self) -> float | None:
-        """How far the rate just after is off the steady one."""
+        """Deviation of the rate just after the preparation from the steady one."""
         return 100 * (self.rate_iops / self.steady_iops - 1) if self.steady_iops else None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a real drive is to be prepared: the method, the spare flash that sprandom assumes (over
-    the capacity), and the most capacities of random writes behind it; `checked` makes one."""
+    """Plan of a real drive's preparation: the method, the spare flash that sprandom assumes
+    (over the capacity), and the most capacities of random writes after it; `checked` makes
+    one.
+    """
 
     method: Method
     spare: float
@@ -80,15 +83,16 @@ class Plan:
 
     @property
     def times(self) -> float:
-        """Capacities that are written at most."""
+        """Most capacities that are written."""
         of_method = {"two-fills": 2.0, "random": 1.0 + RANDOM_TIMES, "sprandom": 1 + self.spare}
         return of_method[self.method] + self.most
 
 
 def checked(methods: Sequence[Method], spare: float | None, most: float | None) -> Plan:
-    """The plan that was asked for, after making sure that this machine can do it; touches no drive.
+    """Makes the plan, after checking that this machine can carry it out; touches no drive.
     Raises UserError if there is not exactly one method, or a number is out of its range;
-    EnvironmentProblem if the installed fio lacks sprandom."""
+    EnvironmentProblem if the installed fio lacks sprandom.
+    """
     if len(methods) != 1:
         wrong = "is missing" if not methods else "may be given only once"
         raise UserError(
@@ -111,21 +115,22 @@ def checked(methods: Sequence[Method], spare: float | None, most: float | None) 
             f"--most: {most:g} is not allowed; must be from {least:g} to 100",
             f"leave it out for {MOST_TIMES:g}",
         )
-    if method == "sprandom":  # before a file is made
+    if method == "sprandom":  # before a file is created
         process.must_have("sprandom", since="3.41", instead="--method random")
     return Plan(method, SPARE if spare is None else spare, MOST_TIMES if most is None else most)
 
 
 def check(target: FioTarget, plan: Plan) -> None:
-    """Raise if the drive must not or cannot be written; writes nothing."""
+    """Raises if the drive must not or cannot be written; writes nothing."""
     target.check((_test(_steps(plan.method, plan.spare)),))
 
 
 def prepare(target: FioTarget, plan: Plan, *, seed: int, progress: Progress) -> PreparedReal:
-    """Prepares the drive, which `check` has let pass, and writes on until it is steady. Raises
-    Interrupted if `progress` was cancelled: fio has ended, and what was written is said;
-    DrivebayError if a step fails, or the drive may no longer be written; looked at before each
-    step."""
+    """Prepares a drive that `check` has accepted, and continues to write until it is steady.
+    Raises Interrupted if `progress` was cancelled: fio has ended, and the message has the
+    amount written; DrivebayError if a step fails, or the drive may no longer be written,
+    which is checked before each step.
+    """
     capacity = target.capacity_bytes
     try:
         records = target.prepare(
@@ -145,8 +150,8 @@ def prepare(target: FioTarget, plan: Plan, *, seed: int, progress: Progress) -> 
             "the drive is not prepared: give the same command again for all of it",
         ) from None
     last = slices[-RULE.window_rounds :]
-    led = sum(one.write_bytes for one in slices) - sum(one.write_bytes for one in last)
-    warnings = [words for one in slices for words in one.conditions.get("warnings", ())]
+    led = sum(phase.write_bytes for phase in slices) - sum(phase.write_bytes for phase in last)
+    warnings = [warning for phase in slices for warning in phase.conditions.get("warnings", ())]
     return PreparedReal(
         method=plan.method,
         drive_s=sum(record["took_s"] for record in records),
@@ -157,16 +162,18 @@ def prepare(target: FioTarget, plan: Plan, *, seed: int, progress: Progress) -> 
         rate_iops=rates[0],
         steady_iops=sum(rates[-len(last) :]) / len(last) if window.steady else None,
         slices_iops=tuple(rates),
-        warnings=tuple({re.sub(r"[\d.]+", "", words): words for words in warnings}.values()),
+        warnings=tuple({re.sub(r"[\d.]+", "", warning): warning for warning in warnings}.values()),
     )
 
 
 def write_amplification(slices: Sequence[PhaseResult]) -> float | None:
-    """Programmed over written pages, by how much SMART's counts grew; None where it has none."""
-    grew = [one.conditions.get("smart", {}).get("grew", {}) for one in slices]
-    found = [(name, by) for one in grew for name, by in one.items()]
-    host = sum(by for name, by in found if name.endswith(HOST_PAGES))
-    own = [by for name, by in found if name.endswith(OWN_PAGES)]
+    """Programmed pages divided by written pages, from the growth of SMART's counts; None if it
+    has none.
+    """
+    grew = [phase.conditions.get("smart", {}).get("grew", {}) for phase in slices]
+    counters = [(name, by) for counts in grew for name, by in counts.items()]
+    host = sum(by for name, by in counters if name.endswith(HOST_PAGES))
+    own = [by for name, by in counters if name.endswith(OWN_PAGES)]
     return float((host + sum(own)) / host) if host and own else None
 
 
@@ -182,7 +189,7 @@ def _random(times: float) -> Workload:
 
 
 def _test(steps: tuple[Prepare, ...] = ()) -> Test:
-    """The steps, and one slice."""
+    """A test of these steps, and one slice."""
     return Test(
         id="prepare",
         title="A slice of random writes",

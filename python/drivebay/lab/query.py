@@ -4,19 +4,19 @@
     figures    one row per figure of a test: value, unit, spread, samples
     series     one row per second of a phase (results.records.SERIES_SCHEMA)
     histogram  one row per latency bin (HISTOGRAM_SCHEMA)
-    stages     where the time went, of virtual drives (STAGES_SCHEMA)
-    telemetry  sensors, of real ones (TELEMETRY_SCHEMA)
+    stages     latency by stage, for virtual drives (STAGES_SCHEMA)
+    telemetry  sensor readings, for real ones (TELEMETRY_SCHEMA)
     events, activity, superblocks
-               inside of virtual drives, of `review --events` (results.inside.SCHEMAS)
+               internal events of virtual drives, from `review --events` (results.inside.SCHEMAS)
     sweep      one row per run of a sweep: parameters, figures, cost
 
 `ci95(x)` is an aggregate: half of the 95 % interval of the mean of x, by Student's t, over seeds:
     SELECT spare, avg(iops), ci95(iops), count(*) FROM sweep GROUP BY spare
 
-Every row has `result`, the folder's name. The tables of series are read from the Parquet files
-themselves, only the columns and rows that a query needs; figures are computed by `analysis`.
-A query reads nothing but these folders, writes nothing, loads no extension, and this process has 1
-GB of memory: DuckDB's own limit leaves out Arrow's tables, texts and rows in Python.
+Every row has `result`, the folder's name. Series are read directly from the Parquet files, only the
+columns and rows that a query needs; figures are computed by `analysis`. A query reads only these
+folders, writes nothing and loads no extension. This process is limited to 1 GB of memory, because
+DuckDB's own limit does not cover Arrow's tables, and strings and rows in Python.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from drivebay.results import Result
 from drivebay.results.checking import SCHEMAS
 from drivebay.results.records import labelled
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 RUNS_SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("result", "folder", "drive", "title", "kind")),
@@ -76,13 +76,16 @@ VIEWS = ("runs", "figures", *SCHEMAS, "sweep")
 VIEWS_HINT = f'views are {", ".join(VIEWS)}; columns of one: drivebay query "DESCRIBE figures" DIR'
 ELSEWHERE = "for files and extensions use DuckDB itself on the Parquet files of DIR"
 FORMS = {".parquet": pa_dataset.ParquetFileFormat(), ".arrow": pa_dataset.IpcFileFormat()}
-"""How tables are kept: Arrow IPC are the runs of a sweep that has not ended."""
+"""File formats of tables: Arrow IPC holds the runs of an unfinished sweep."""
 ROWS_MAX = 1_000_000
 FREEDOM_MAX = 200
-"""Of more degrees of freedom Student's t is within 0.6 % of the normal distribution's."""
+"""Largest degrees of freedom that are tabulated; beyond, Student's t is within 0.6 % of the
+normal distribution's.
+"""
 MEMORY_BYTES = 900_000_000
-"""Of this process, which has 100 MB of code besides. guess: enough for all seconds of a thousand
-reviews."""
+"""Memory limit of this process, without its 100 MB of code. guess: enough for all seconds of a
+thousand reviews.
+"""
 LESS = (
     "the query or its answer needs more than 1 GB of memory",
     "select fewer rows or columns, or use DuckDB itself on the Parquet files of DIR",
@@ -92,24 +95,27 @@ CLOSED = (
     f"SET threads = {min(4, os.cpu_count() or 1)}; SET enable_external_access = false; "
     "SET lock_configuration = true"
 )
-"""Neither files, extensions nor more memory or threads for what a query says."""
+"""Settings that prevent a query from accessing files, loading extensions, or taking more memory
+or threads.
+"""
 STOPS_S = 1.0
-"""So long after Ctrl-C a query may go on; a few of DuckDB's functions never hear of it."""
+"""Time after Ctrl-C that a query may continue; a few of DuckDB's functions never notice it."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query gave: columns' names, and rows of plain values."""
+    """Result of a query: names of the columns, and rows of plain values."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
 
 def query(sql: str, folders: Sequence[Path | str]) -> Answer:
-    """Answers one SQL query over these folders. Raises UserError if a folder holds neither, or the
-    query is not right; EnvironmentProblem if a folder is damaged, or the query needs too much
-    memory; KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP. `folders`: results of reviews, and
-    sweeps; views of what is not among them have no rows."""
+    """Answers one SQL query over these folders. `folders`: results of reviews, and sweeps; views
+    of a kind that is not among them have no rows. Raises UserError if a folder is neither, or
+    the query is not valid; EnvironmentProblem if a folder is damaged, or the query needs too
+    much memory; KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP.
+    """
     with limited(), _connected() as base:
         _fill(base, [Path(folder) for folder in folders])
         quantiles = [t_quantile(0.95, freedom) for freedom in range(1, FREEDOM_MAX + 1)]
@@ -144,19 +150,21 @@ def _connected() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def limited() -> AbstractContextManager[None]:
-    """What `query` keeps to; who prints its answer should, too."""
+    """The memory limit of `query`; code that prints its answer should use it too."""
     return memory.limited(MEMORY_BYTES, *LESS)
 
 
-def _heard(base: duckdb.DuckDBPyConnection, work: Callable[[], Found]) -> Found:
-    """What `work` gives, in a thread of its own: while DuckDB computes, Python hears no signal."""
-    found: list[Found] = []
+def _heard(base: duckdb.DuckDBPyConnection, work: Callable[[], Value]) -> Value:
+    """Calls `work` in a thread of its own and returns its result: while DuckDB computes, Python
+    handles no signals.
+    """
+    returned: list[Value] = []
     problems: list[BaseException] = []
     stopped = threading.Event()
 
     def run() -> None:
         try:
-            found.append(work())
+            returned.append(work())
         except BaseException as problem:
             problems.append(problem)
 
@@ -167,19 +175,21 @@ def _heard(base: duckdb.DuckDBPyConnection, work: Callable[[], Found]) -> Found:
             thread.join(0.1)
         deadline = time.monotonic() + STOPS_S
         while thread.is_alive() and time.monotonic() < deadline:
-            with contextlib.suppress(duckdb.Error):  # it is busy with a call that cannot be ended
+            # it is busy with a call that cannot be interrupted
+            with contextlib.suppress(duckdb.Error):
                 base.interrupt()
             thread.join(0.05)
     if stopped.is_set():
         raise KeyboardInterrupt
     if problems:
         raise problems[0]
-    return found[0]
+    return returned[0]
 
 
 def _answer(base: duckdb.DuckDBPyConnection, sql: str) -> Answer:
-    """The rows of the only statement. Times with a zone come as text: as objects they would need a
-    package of time zones."""
+    """The rows of the only statement. Times with a zone are converted to text: as objects they
+    would need a package of time zones.
+    """
     if len(statements := base.extract_statements(sql)) != 1:
         raise UserError(f"the query has {len(statements)} statements; it must be one", VIEWS_HINT)
     text = statements[0].query
@@ -196,21 +206,21 @@ def _answer(base: duckdb.DuckDBPyConnection, sql: str) -> Answer:
         text = f"SELECT {', '.join(chosen)} FROM ({inner}\n) t({', '.join(names)})"
     rows = base.execute(text).fetchmany(ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
-        raise UserError(f"the query gives over {ROWS_MAX:,} rows", "add to it: LIMIT 1000")
+        raise UserError(f"the query returns over {ROWS_MAX:,} rows", "add to it: LIMIT 1000")
     return Answer(columns, tuple(rows))
 
 
 def _fill(base: duckdb.DuckDBPyConnection, folders: Sequence[Path]) -> None:
-    """The views over these folders."""
+    """Creates the views over these folders."""
     names = _names(folders)
     sweeps = [folder for folder in folders if _is_sweep(folder)]
     loaded: dict[str, Result] = {}
     figures = [FIGURES_SCHEMA.empty_table()]
     for folder in folders:
         if folder not in sweeps:
-            one = review(results.load(folder))  # not kept: it holds every second
-            loaded[names[folder]] = one.result
-            figures.append(_figures(names[folder], one))
+            reviewed = review(results.load(folder))  # not kept: it holds every second
+            loaded[names[folder]] = reviewed.result
+            figures.append(_figures(names[folder], reviewed))
     base.register("runs", _runs(loaded))
     base.register("figures", pa.concat_tables(figures))
     for name, schema in SCHEMAS.items():
@@ -219,7 +229,7 @@ def _fill(base: duckdb.DuckDBPyConnection, folders: Sequence[Path]) -> None:
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
-    """Each folder's own name, or its whole path where two have the same."""
+    """Each folder's own name, or its whole path if two have the same."""
     own = [folder.resolve().name for folder in folders]
     return {
         folder: str(folder) if own.count(name) > 1 else name
@@ -229,15 +239,15 @@ def _names(folders: Sequence[Path]) -> dict[Path, str]:
 
 def _is_sweep(folder: Path) -> bool:
     try:
-        found = documents.from_json(documents.read_kept(folder / "manifest.json"))
+        manifest = documents.from_json(documents.read_kept(folder / "manifest.json"))
     except (OSError, ValueError):
-        return False  # what is wrong with it is told by results
-    return isinstance(found, dict) and found.get("kind") == "sweep"
+        return False  # results reports the error
+    return isinstance(manifest, dict) and manifest.get("kind") == "sweep"
 
 
-def _runs(found: dict[str, Result]) -> pa.Table:
+def _runs(loaded: dict[str, Result]) -> pa.Table:
     rows = []
-    for name, made in found.items():
+    for name, made in loaded.items():
         rows += [
             {
                 "result": name,
@@ -261,11 +271,11 @@ def _runs(found: dict[str, Result]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=RUNS_SCHEMA)
 
 
-def _figures(name: str, one: Review) -> pa.Table:
+def _figures(name: str, reviewed: Review) -> pa.Table:
     rows = [
         {
             "result": name,
-            "drive": one.result.target["name"],
+            "drive": reviewed.result.target["name"],
             "test": test,
             "figure": key,
             "label": figure.label,
@@ -276,33 +286,35 @@ def _figures(name: str, one: Review) -> pa.Table:
             "main": key in measured.main,
             "note": figure.note,
         }
-        for test, measured in one.tests.items()
+        for test, measured in reviewed.tests.items()
         for key, figure in measured.figures.items()
     ]
     return pa.Table.from_pylist(rows, schema=FIGURES_SCHEMA)
 
 
 def _series(
-    base: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, found: dict[str, Result]
+    base: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, loaded: dict[str, Result]
 ) -> None:
-    """A view over the Parquet files of one kind, each row with its result and test."""
+    """Creates a view over the Parquet files of one kind, each row with its result and test."""
     files = {
         step.folder / f"{name}.parquet": {"result": key, "test": step.id}
-        for key, made in found.items()
+        for key, made in loaded.items()
         for step in made.done
         if step.has(name)
     }
     base.register(name, _dataset(files, ("result", "test"), schema))
 
 
-def _sweep(base: duckdb.DuckDBPyConnection, found: dict[str, Path]) -> None:
-    """All parts of the sweeps; a column that one of them has not is null there."""
+def _sweep(base: duckdb.DuckDBPyConnection, folders: dict[str, Path]) -> None:
+    """Creates a view over all parts of the sweeps; a column that one of them lacks is null
+    there.
+    """
     files = {}
-    for key, folder in found.items():
+    for key, folder in folders.items():
         store = Store(str(folder))
         for path in sorted((folder / "parts").glob("*.*")):
             if path.suffix in FORMS:
-                store.table(f"parts/{path.name}")  # is refused if it is damaged
+                store.table(f"parts/{path.name}")  # refused if it is damaged
                 files[path] = {"result": key}
     base.register("sweep", _dataset(files, ("result",), pa.schema([("run", pa.int64())])))
 
@@ -310,17 +322,18 @@ def _sweep(base: duckdb.DuckDBPyConnection, found: dict[str, Path]) -> None:
 def _dataset(
     files: Mapping[Path, Mapping[str, str]], keys: Sequence[str], schema: pa.Schema
 ) -> pa_dataset.Dataset:
-    """Files of `FORMS` as one table, each row with its file's keys; `schema` if there are none.
-    Only what a query needs is read."""
+    """Combines files of `FORMS` to one table, each row with its file's keys; with `schema` if
+    there are none. Only the data that a query needs is read.
+    """
     system = pa_fs.LocalFileSystem()
     fragments = []
     for path, values in files.items():
         known = functools.reduce(and_, (pc.field(key) == values[key] for key in keys))
         fragments.append(FORMS[path.suffix].make_fragment(str(path), system, known))
     try:
-        found = [one.physical_schema for one in fragments] or [schema]
-        found.insert(0, pa.schema([(key, pa.string()) for key in keys]))
-        whole = pa.unify_schemas(found, promote_options="permissive").remove_metadata()
+        schemas = [fragment.physical_schema for fragment in fragments] or [schema]
+        schemas.insert(0, pa.schema([(key, pa.string()) for key in keys]))
+        whole = pa.unify_schemas(schemas, promote_options="permissive").remove_metadata()
     except (OSError, pa.ArrowException) as problem:
         raise UserError(
             f"a table cannot be read: {' '.join(str(problem).split())}",
@@ -328,7 +341,7 @@ def _dataset(
         ) from None
     of_form = [
         pa_dataset.FileSystemDataset(
-            [one for one in fragments if one.format == form], whole, form, system
+            [fragment for fragment in fragments if fragment.format == form], whole, form, system
         )
         for form in FORMS.values()
     ]

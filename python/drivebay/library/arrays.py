@@ -14,8 +14,8 @@ from typing import Literal, get_args
 
 from drivebay._core import VirtualArray
 from drivebay.common.errors import UserError
-from drivebay.library.drives import FILL, REST_S, Device, Drive, jobs_of
-from drivebay.library.load import Workload
+from drivebay.library.drives import FILL, REST_S, Device, Drive
+from drivebay.library.load import Workload, jobs_of
 from drivebay.library.result import Result
 
 Level = Literal["0", "1", "10", "5", "6"]

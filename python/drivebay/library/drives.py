@@ -19,28 +19,23 @@ from pathlib import Path
 from typing import Any
 
 from drivebay._core import Counters, HandleUse, Health, VirtualDrive, Zone
-from drivebay._core import Workload as CoreWorkload
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
-from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.common.files import system_errors
-from drivebay.common.seeds import derived_seed
+from drivebay.common.errors import UserError
 from drivebay.definitions import leaves, policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
 from drivebay.definitions.scaling import scaled
 from drivebay.definitions.toml_text import toml_lines
-from drivebay.library.load import Trace, Workload
+from drivebay.library import states
+from drivebay.library.load import SEED_MASK, Trace, Workload, jobs_of
 from drivebay.library.result import Result
 from drivebay.targets.virtual.inside import EVENTS_MAX
 
 FILL = Workload(pattern="sequential", block_bytes=128 * 1024, queue_depth=32)
 """Load that fills a drive: one pass over all addresses."""
-SEED_MASK = 2**64 - 1
 REST_S = 1800.0
 """Idle time between the fill and a load, as in the suites."""
-STATE_BEGINS, ABOUT_BEGINS = b"dbstate\n", b'{"profile": {'
-"""First bytes of the files of a saved state."""
 
 
 class Drive(Profile):
@@ -557,12 +552,8 @@ class Device:
         EnvironmentProblem
             If the files cannot be written.
         """
-        _refuse_stranger(Path(path), STATE_BEGINS)
-        _refuse_stranger(_beside(path), ABOUT_BEGINS)
         about = {"profile": self.drive.resolved(), "seed": self.seed, "runs": self.runs}
-        self._core.save(path)
-        with system_errors(f"{_beside(path)} cannot be written", "ls -ld its folder"):
-            _beside(path).write_text(json.dumps(about), encoding="utf-8")
+        states.write(path, self._core, about)
 
     @classmethod
     def load(cls, path: str | Path) -> Device:
@@ -573,22 +564,8 @@ class Device:
         UserError
             If there is no such state, or it is damaged or of another version of the model.
         """
-        try:
-            about = documents.from_json(documents.read(_beside(path)))
+        with states.reading(path) as about:
             what, seed, runs = drive(about["profile"]), int(about["seed"]), int(about["runs"])
-        except FileNotFoundError:
-            raise UserError(
-                f"{_beside(path)} is missing: it says which drive {path} is a state of",
-                "Device.save writes both; keep them together",
-            ) from None
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"{_beside(path)} cannot be read: {error.strerror}", f"ls -l {_beside(path)}"
-            ) from None
-        except (ValueError, KeyError, TypeError):
-            raise UserError(
-                f"{_beside(path)} is not what Device.save writes", "save the device again"
-            ) from None
         device = cls(what, seed=seed)
         device.runs = runs
         device._core.restore(what.core, path)
@@ -599,7 +576,7 @@ class Device:
         with tempfile.TemporaryDirectory(prefix="drivebay-") as folder:
             path = Path(folder) / "state"
             self.save(path)
-            return _unpickled, (path.read_bytes(), _beside(path).read_bytes())
+            return _unpickled, (path.read_bytes(), states.beside(path).read_bytes())
 
     def _warn_of(self, result: Result) -> None:
         if result.began_throttled:
@@ -686,41 +663,6 @@ def run(
     return device.run(load, seed=chosen, sample_every=sample_every, events=events)
 
 
-def jobs_of(
-    jobs: Mapping[str, Workload], seed: int | None, fallback: int, capacity_bytes: int
-) -> tuple[dict[str, int], list[tuple[CoreWorkload, int]]]:
-    """Seeds by the names of jobs (`seed`, else the job's own, else the fallback), and the jobs for
-    the core.
-    """
-    if not all(isinstance(load, Workload) for load in jobs.values()):
-        raise UserError("run_jobs takes workloads by name", 'run_jobs({"a": Workload()})')
-    seeds = {
-        name: derived_seed(fallback if seed is None else seed, name)
-        if seed is not None or load.seed is None
-        else load.seed
-        for name, load in jobs.items()
-    }
-    cores = [(load.core(capacity_bytes), seeds[name] & SEED_MASK) for name, load in jobs.items()]
-    return seeds, cores
-
-
-def _refuse_stranger(path: Path, begins: bytes) -> None:
-    """Raises UserError if the file exists and `Device.save` did not write it."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(begins))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{path} cannot be read: {error.strerror}", f"ls -l {path}"
-        ) from None
-    if start and start != begins:
-        raise UserError(
-            f"{path} exists and is no saved state: it is not overwritten", "name another file"
-        )
-
-
 def _most(events: bool | int) -> int:
     """Maximum number of events to keep."""
     if not 0 <= events < 2**63:
@@ -732,9 +674,5 @@ def _unpickled(state: bytes, about: bytes) -> Device:
     with tempfile.TemporaryDirectory(prefix="drivebay-") as folder:
         path = Path(folder) / "state"
         path.write_bytes(state)
-        _beside(path).write_bytes(about)
+        states.beside(path).write_bytes(about)
         return Device.load(path)
-
-
-def _beside(path: str | Path) -> Path:
-    return Path(f"{path}.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import IO, Annotated, Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from pydantic import (
 from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.common.parquet import nameless
+from drivebay.common.seeds import derived_seed
 from drivebay.definitions import mistakes
 from drivebay.definitions.suites import loads
 from drivebay.definitions.suites.parts import Data
 
 DURATION_S = 60.0
 """Length of a load without an end."""
+SEED_MASK = 2**64 - 1
 
 
 class _Load(Data):
@@ -38,7 +41,9 @@ class _Load(Data):
             first = mistakes.first(problem)
             hint = f"help(drivebay.{cls.__name__}) lists what there is"
             field = f"{cls.__name__}: {mistakes.dotted(first['loc'])}"
-            raise mistakes.user_error(first, field, of=f"a {cls.__name__}", hint=hint) from None
+            raise mistakes.user_error(
+                first, field, document=f"a {cls.__name__}", hint=hint
+            ) from None
 
 
 class Workload(_Load, loads.Requests):
@@ -345,3 +350,21 @@ def _size(count: int) -> str:
         if count >= size and count % size == 0:
             return f"{count // size} {unit}"
     return f"{count:,} B"
+
+
+def jobs_of(
+    jobs: Mapping[str, Workload], seed: int | None, fallback: int, capacity_bytes: int
+) -> tuple[dict[str, int], list[tuple[_core.Workload, int]]]:
+    """Seeds by the names of jobs (`seed`, else the job's own, else the fallback), and the jobs for
+    the core.
+    """
+    if not all(isinstance(load, Workload) for load in jobs.values()):
+        raise UserError("run_jobs takes workloads by name", 'run_jobs({"a": Workload()})')
+    seeds = {
+        name: derived_seed(fallback if seed is None else seed, name)
+        if seed is not None or load.seed is None
+        else load.seed
+        for name, load in jobs.items()
+    }
+    cores = [(load.core(capacity_bytes), seeds[name] & SEED_MASK) for name, load in jobs.items()]
+    return seeds, cores

@@ -14,10 +14,11 @@ from drivebay import results
 from drivebay.analysis import review
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.common.files import system_errors
-from drivebay.report import bench, competitors
-from drivebay.report.digest import Json
-from drivebay.report.page import all_panels, render
-from drivebay.report.runs import entries, who_of
+from drivebay.report.base.runs import entries, who_of
+from drivebay.report.pages import bench
+from drivebay.report.pages.review import all_panels, render
+from drivebay.report.peers import competitors
+from drivebay.report.peers.digest import Json
 from drivebay.results import files
 
 __all__ = ["competitors", "write", "write_bench", "write_pictures"]
@@ -146,7 +147,7 @@ def write_pictures(
     `shipped` and `quick` are as for `write`. Raises UserError if there are no folders or one
     holds no result or a damaged one; EnvironmentProblem if the folder cannot be written.
     """
-    from drivebay.report import picture_files
+    from drivebay.report.render import files as picture_files
 
     if not dirs:
         raise UserError(

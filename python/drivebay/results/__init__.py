@@ -1,6 +1,6 @@
-"""Results: the folder that a review leaves, written step by step and never half.
+"""Results: the folder that a review writes, step by step, each step whole or not at all.
 
-This room must not know how a test is run or what is computed from it.
+This package must not know how a test is run or which figures are computed from it.
 """
 
 from drivebay.results.checking import Damage

@@ -1,13 +1,13 @@
-"""The one place where the files of a result are checked, before anything uses them.
+"""Validation of all files of a result, before anything uses them.
 
-A result may come from anybody, with checksums that agree with whatever is in it. Each file is read
-once, from a regular file of the folder (no link, pipe or device), is what the manifest's checksum
-says, and has what a review writes: step.json by the models below, tables by the schemas of
-`results.records` and `results.inside`.
+A result may come from anybody, with checksums that match any content. Each file is read once, from
+a regular file of the folder (no link, pipe or device), must match the manifest's checksum, and must
+have the structure that a review writes: step.json follows the models below, tables follow the
+schemas of `results.records` and `results.inside`.
 
-Memory: at most `documents.KEPT_BYTES_MAX` for a file, and `DECODED_BYTES_MAX` for its table, which
-is known from Parquet's metadata before anything is decoded.
-Left out: metadata that lies about the size of a page, by which a table may take 2 GiB for a moment.
+Memory: at most `documents.KEPT_BYTES_MAX` for a file, and `DECODED_BYTES_MAX` for its table; that
+size is known from Parquet's metadata before anything is decoded. Leaves out: metadata with a false
+page size, which may make a table take 2 GiB for a moment.
 """
 
 from __future__ import annotations
@@ -36,33 +36,40 @@ from drivebay.results.records import SENSORS, labelled
 DOCUMENT = "step.json"
 RAW = "raw"
 SCHEMAS = {**records.SCHEMAS, **INSIDE}
-"""By the names of the files, which end in .parquet."""
+"""Schemas by file name without ".parquet"."""
 ALWAYS = (DOCUMENT, "series.parquet", "histogram.parquet")
 DECODED_BYTES_MAX = 2**29
-"""Of a table. A phase's 4096 intervals of activity are 6 MB with 100 dies; a month's seconds are
-200 MB."""
+"""Largest decoded table. A phase's 4096 intervals of activity are 6 MB with 100 dies; a month's
+seconds are 200 MB.
+"""
 SECONDS_MAX = 2**23
-"""Of all phases of a result together, 97 days: their seconds take half a gigabyte."""
+"""Longest duration of all phases of a result together, 97 days: their seconds take half a
+gigabyte.
+"""
 NUMBER_MAX = 1e60
-"""A number that is not 0 lies between this and its inverse, so that no product or quotient of some
-is beyond 1.8e308. guess: above all counters of 128 bits in bytes."""
+"""Limit of nonzero numbers and, inverted, of their smallness, so that no product or quotient of
+a few exceeds 1.8e308. guess: above all counters of 128 bits in bytes.
+"""
 SUM_MAX = 2.0**61
-"""Of a column of whole numbers: what is computed from it stays below 2^63."""
+"""Largest sum of a column of integers, so that values computed from it stay below 2^63."""
 LATE_S = 2.0
-"""A phase may have seconds that begin so much after its end: I/Os in flight end later."""
+"""Time after a phase's end at which its last seconds may begin: I/Os in flight end later."""
 TEXT_MAX = 1000
-"""Characters. guess: far above the longest of a sweep, the words of a build."""
+"""Longest string in characters. guess: far above the longest of a sweep, the description of a
+build.
+"""
 NULLABLE = {
     *("latency_ns_mean", "latency_ns_max", *SENSORS),
     *("kind", "trigger", "end_s", "state"),
 }
-"""Columns of what may be unknown."""
+"""Columns whose values may be unknown."""
 DIRECTIONS = {"read", "write"}
 
 
 class Damage(Exception):
-    """What is wrong with a finished test's file: `path` is relative to the result, and `what` names
-    the field."""
+    """A file of a finished test is wrong: `path` is relative to the result, and `what` names the
+    field.
+    """
 
     def __init__(self, step_id: str, path: str, what: str) -> None:
         super().__init__(f"{path}: {what}")
@@ -76,7 +83,7 @@ class Damage(Exception):
 
 def _is_usual(value: float) -> float:
     if value and not 1 / NUMBER_MAX <= abs(value) <= NUMBER_MAX:
-        raise ValueError(f"{value} is beyond what a result has")
+        raise ValueError(f"{value} is out of range")
     return value
 
 
@@ -147,7 +154,7 @@ class _Sleep(Open):
 
 
 class Conditions(Open):
-    """Under which conditions a test ran, as far as reports read it."""
+    """Conditions under which a test ran, as far as reports read them."""
 
     host: dict[str, Any] = Field({})
     link: _Link | None = None
@@ -163,7 +170,7 @@ REPLAYED = {
     *("wall_s", "latency_ns_sum", "over_10_ms", "over_100_ms"),
     *("outstanding_mean", "outstanding_max"),
 }
-"""Metrics of each replay of a trace, beside busy_s."""
+"""Metrics that every replay of a trace has along with busy_s."""
 
 
 class StoredPhase(Data):
@@ -187,7 +194,7 @@ class StoredPhase(Data):
 
 
 class StepFile(Data):
-    """step.json."""
+    """Content of step.json."""
 
     id: str
     phases: tuple[StoredPhase, ...]
@@ -198,8 +205,9 @@ class StepFile(Data):
 
 
 def step(folder: Path, entry: StepEntry, test: Test) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-    """step.json of a finished test, every file of which is right, and the tables of its phases.
-    Raises Damage otherwise."""
+    """Checks every file of a finished test; returns step.json and the tables of its phases.
+    Raises Damage if a file is wrong.
+    """
     if not entry.files:
         raise Damage(entry.id, f"{STEPS}/{entry.id}", "has no files in the manifest")
     for name in ALWAYS:
@@ -210,9 +218,9 @@ def step(folder: Path, entry: StepEntry, test: Test) -> tuple[dict[str, Any], di
     for name in entry.files:
         kind = name.removeprefix(f"{STEPS}/{entry.id}/").removesuffix(".parquet")
         if kind in SCHEMAS:
-            found = table(folder, entry, kind, document)
+            rows = table(folder, entry, kind, document)
             if kind not in INSIDE:
-                tables[kind] = found
+                tables[kind] = rows
         elif kind != DOCUMENT:
             _content(folder, entry, name, kept=False)
     return document, tables
@@ -223,58 +231,60 @@ def _document(folder: Path, entry: StepEntry, test: Test) -> dict[str, Any]:
     content = _content(folder, entry, name)
     try:
         document: dict[str, Any] = documents.from_json(content)
-        found = StepFile.model_validate_json(content, strict=True)
+        parsed = StepFile.model_validate_json(content, strict=True)
     except ValidationError as problem:
         raise Damage(entry.id, name, first_of(problem)) from None
     except ValueError as problem:
         raise Damage(entry.id, name, f"it is not valid JSON: {problem}") from None
-    if found.id != entry.id:
-        raise Damage(entry.id, name, f"id: it is of test {found.id}")
-    if [phase.label for phase in found.phases] != [phase.label for phase in test.phases]:
-        raise Damage(entry.id, name, "phases: they are not the test's")
-    for phase, checked in zip(document["phases"], found.phases, strict=True):
-        phase["metrics"] = checked.metrics  # whole numbers of JSON are floats in them
+    if parsed.id != entry.id:
+        raise Damage(entry.id, name, f"id: it belongs to test {parsed.id}")
+    if [phase.label for phase in parsed.phases] != [phase.label for phase in test.phases]:
+        raise Damage(entry.id, name, "phases: they differ from the test's")
+    for phase, checked in zip(document["phases"], parsed.phases, strict=True):
+        phase["metrics"] = checked.metrics  # JSON integers become floats here
     return document
 
 
 def table(folder: Path, entry: StepEntry, kind: str, document: Mapping[str, Any]) -> pa.Table:
-    """One of a finished test's tables, with `phase` and the columns of `SCHEMAS[kind]`. Raises
-    Damage if it is not as a review writes it."""
+    """Reads a table of a finished test, with `phase` and the columns of `SCHEMAS[kind]`. Raises
+    Damage if it differs from what a review writes.
+    """
     name = f"{STEPS}/{entry.id}/{kind}.parquet"
     content = _content(folder, entry, name)
     lengths = {phase["label"]: phase["duration_s"] for phase in document["phases"]}
     try:
-        found = _decoded(content, labelled(SCHEMAS[kind]))
-        _check_columns(found)
-        _check_counts(found)
-        _check_rows(kind, found, lengths)
+        decoded = _decoded(content, labelled(SCHEMAS[kind]))
+        _check_columns(decoded)
+        _check_counts(decoded)
+        _check_rows(kind, decoded, lengths)
     except (pa.ArrowException, OSError, ValueError) as problem:
         text = " ".join(str(problem).split())
         raise Damage(entry.id, name, text[:200]) from None
-    return found.cast(labelled(SCHEMAS[kind]))
+    return decoded.cast(labelled(SCHEMAS[kind]))
 
 
 def _content(folder: Path, entry: StepEntry, name: str, *, kept: bool = True) -> bytes:
-    """What is in a file that the manifest lists; of one that nothing reads only the checksum is
-    looked at."""
+    """Content of a file that the manifest lists, after its checksum is checked; empty unless
+    `kept`.
+    """
     path = Path(os.path.realpath(folder)) / name
     content = b""
     try:
         if os.path.realpath(path.parent) != str(path.parent):
-            raise documents.Malformed("it lies behind a link")
+            raise documents.Malformed("its folder is a link")
         if kept:
             content = documents.read_kept(path)
-            found = hashlib.sha256(content).hexdigest()
+            digest = hashlib.sha256(content).hexdigest()
         else:
             with documents.opened_kept(path) as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, NotADirectoryError):
         raise Damage(entry.id, name, "is missing") from None
     except OSError as problem:
         raise Damage(entry.id, name, f"cannot be read: {problem.strerror}") from None
     except documents.Malformed as problem:
         raise Damage(entry.id, name, str(problem)) from None
-    if found != entry.files[name]:
+    if digest != entry.files[name]:
         raise Damage(entry.id, name, "has changed since it was written")
     return content
 
@@ -283,20 +293,21 @@ def _content(folder: Path, entry: StepEntry, name: str, *, kept: bool = True) ->
 
 
 def runs(content: bytes, *, arrow: bool) -> pa.Table:
-    """Runs of a sweep, from a Parquet file or, with `arrow`, from Arrow IPC. Raises ValueError,
-    pyarrow.ArrowException if they are not as a sweep writes them."""
+    """Reads the runs of a sweep from a Parquet file or, with `arrow`, from Arrow IPC. Raises
+    ValueError, pyarrow.ArrowException if they differ from what a sweep writes.
+    """
     if arrow:
-        found = pa.ipc.open_file(pa.BufferReader(content)).read_all()
-        _check_names(found.schema)
-        found.validate(full=True)
+        decoded = pa.ipc.open_file(pa.BufferReader(content)).read_all()
+        _check_names(decoded.schema)
+        decoded.validate(full=True)
     else:
-        found = _decoded(content)
-    if "run" not in found.column_names or found.schema.field("run").type != pa.int64():
-        raise ValueError("run: whole numbers of runs are missing")
-    if odd := [one for one in found.schema if not _is_plain(one.type)]:
+        decoded = _decoded(content)
+    if "run" not in decoded.column_names or decoded.schema.field("run").type != pa.int64():
+        raise ValueError("run: the numbers of the runs are missing")
+    if odd := [field for field in decoded.schema if not _is_plain(field.type)]:
         raise ValueError(f"{odd[0].name}: a sweep has no column of {odd[0].type}")
-    _check_columns(found, nullable={*found.column_names} - {"run"})
-    return found
+    _check_columns(decoded, nullable={*decoded.column_names} - {"run"})
+    return decoded
 
 
 def _check_names(schema: pa.Schema) -> None:
@@ -310,32 +321,36 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _decoded(content: bytes, schema: pa.Schema | None = None) -> pa.Table:
-    """A table, of this schema, whose texts are dictionaries: a long one takes its memory once."""
+    """Decodes a table, which must have this schema if one is given. Strings are read as
+    dictionaries, so that a long one takes its memory once.
+    """
     source = pa.BufferReader(content)
     about = pq.read_metadata(source)
-    there = about.schema.to_arrow_schema()
-    _check_names(there)
-    if schema is not None and not there.equals(schema):
-        differ = {*map(str, there)} ^ {*map(str, schema)}
+    found_schema = about.schema.to_arrow_schema()
+    _check_names(found_schema)
+    if schema is not None and not found_schema.equals(schema):
+        differ = {*map(str, found_schema)} ^ {*map(str, schema)}
         raise ValueError(f"its columns are not a result's: {min(differ, default='their order')}")
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
     columns = [group.column(place) for group in groups for place in range(group.num_columns)]
-    size = sum(one.num_values * _width(one) for one in columns) + about.num_rows
+    size = sum(column.num_values * _width(column) for column in columns) + about.num_rows
     if not 0 <= size <= DECODED_BYTES_MAX:
         raise ValueError(f"{about.num_rows:,} rows are more than a review writes")
-    texts = [field.name for field in there if field.type == pa.string()]
+    texts = [field.name for field in found_schema if field.type == pa.string()]
     with pq.ParquetFile(source, metadata=about, read_dictionary=texts) as file:
-        found = file.read(use_threads=False)
-    found.validate(full=True)
+        decoded = file.read(use_threads=False)
+    decoded.validate(full=True)
     for name in texts:
-        longest = int(pc.max(pc.utf8_length(_dictionary(found, name))).as_py() or 0)
-        if longest > TEXT_MAX or longest * found.num_rows > DECODED_BYTES_MAX:
-            raise ValueError(f"{name}: a text has {longest:,} characters")
-    return found if schema is not None else found.cast(there)
+        longest = int(pc.max(pc.utf8_length(_dictionary(decoded, name))).as_py() or 0)
+        if longest > TEXT_MAX or longest * decoded.num_rows > DECODED_BYTES_MAX:
+            raise ValueError(f"{name}: a string has {longest:,} characters")
+    return decoded if schema is not None else decoded.cast(found_schema)
 
 
 def _width(column: pq.ColumnChunkMetaData) -> int:
-    """Bytes that a value takes when decoded, at most; a text counts with what all of them take."""
+    """Most bytes that a decoded value takes; each string counts with an even share of the bytes
+    of all.
+    """
     kind: str = column.physical_type
     if kind == "BYTE_ARRAY":
         texts: int = column.total_uncompressed_size
@@ -344,15 +359,15 @@ def _width(column: pq.ColumnChunkMetaData) -> int:
     return 4 if kind in ("BOOLEAN", "INT32", "FLOAT") else 8
 
 
-def _dictionary(found: pa.Table, name: str) -> pa.Array:
-    """All texts of a column."""
-    parts = [chunk.dictionary for chunk in found.column(name).chunks]
+def _dictionary(data: pa.Table, name: str) -> pa.Array:
+    """Distinct strings of a column."""
+    parts = [chunk.dictionary for chunk in data.column(name).chunks]
     return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
 
-def _check_columns(found: pa.Table, *, nullable: Collection[str] = NULLABLE) -> None:
-    for field in found.schema:
-        column = found.column(field.name)
+def _check_columns(data: pa.Table, *, nullable: Collection[str] = NULLABLE) -> None:
+    for field in data.schema:
+        column = data.column(field.name)
         if column.null_count and field.name not in nullable:
             raise ValueError(f"{field.name}: a value is missing")
         if pa.types.is_list(field.type):
@@ -366,36 +381,36 @@ def _check_columns(found: pa.Table, *, nullable: Collection[str] = NULLABLE) -> 
             if field.name == "latency_ns_mean":
                 usual &= values >= 0
             if not usual.all():
-                raise ValueError(f"{field.name}: {values[~usual][0]} is not what a result has")
+                raise ValueError(f"{field.name}: {values[~usual][0]} is out of range")
 
 
-def _check_counts(found: pa.Table) -> None:
-    for field in found.schema:
+def _check_counts(data: pa.Table) -> None:
+    for field in data.schema:
         if pa.types.is_integer(field.type):
-            column = found.column(field.name)
+            column = data.column(field.name)
             lowest = pc.min(column).as_py() or 0
             total = pc.sum(column.cast(pa.float64(), safe=False)).as_py() or 0
             if lowest < 0 or total > SUM_MAX:
-                what = f"{lowest} is below 0" if lowest < 0 else "its sum is beyond 2^61"
-                raise ValueError(f"{field.name}: {what}")
+                problem = f"{lowest} is below 0" if lowest < 0 else "its sum is beyond 2^61"
+                raise ValueError(f"{field.name}: {problem}")
 
 
-def _check_rows(kind: str, found: pa.Table, lengths: Mapping[str, float]) -> None:
-    """What several columns say together."""
-    if unknown := sorted({*_dictionary(found, "phase").to_pylist()} - {*lengths}, key=str):
-        raise ValueError(f"phase: {unknown[0]!r} is none of the test's")
+def _check_rows(kind: str, data: pa.Table, lengths: Mapping[str, float]) -> None:
+    """Checks conditions between several columns."""
+    if unknown := sorted({*_dictionary(data, "phase").to_pylist()} - {*lengths}, key=str):
+        raise ValueError(f"phase: {unknown[0]!r} is not a phase of the test")
     labels = list(lengths)
-    phase = found.column("phase").cast(pa.string())
+    phase = data.column("phase").cast(pa.string())
     place = pc.index_in(phase, pa.array(labels, pa.string())).to_numpy()
     if kind in ("series", "stages"):
-        second = found.column("second").to_numpy()
+        second = data.column("second").to_numpy()
         last = np.array([lengths[label] for label in labels])[place] + LATE_S
         if (second >= last).any():
             raise ValueError(f"second: {second[second >= last][0]} is after its phase's end")
     if kind == "histogram":
-        if unknown := sorted({*_dictionary(found, "direction").to_pylist()} - DIRECTIONS):
+        if unknown := sorted({*_dictionary(data, "direction").to_pylist()} - DIRECTIONS):
             raise ValueError(f"direction: {unknown[0]!r} is neither read nor write")
-        low, high = (found.column(name).to_numpy() for name in ("low_ns", "high_ns"))
+        low, high = (data.column(name).to_numpy() for name in ("low_ns", "high_ns"))
         order = np.lexsort((high, low, place))
         place, low, high = place[order], low[order], high[order]
         follows = (place[1:] != place[:-1]) | (low[1:] >= high[:-1])

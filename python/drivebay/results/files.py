@@ -1,8 +1,8 @@
-"""Files that are either whole or not there: atomic writes, flushed to the disk, and a lock.
+"""Atomic file writes, flushed to the disk, and a lock.
 
-A file is written beside its place, flushed, renamed over it, and its directory flushed; so after a
-kill or a power cut the old or the new content is there, never a mixture. Every failure of the file
-system becomes an `EnvironmentProblem` that says what to do.
+A file is written under a temporary name in the same folder, flushed, and renamed to its final name,
+and the folder is flushed; so after a kill or a power cut the old or the new content exists, never a
+mixture. Every failure of the file system becomes an `EnvironmentProblem` with a hint.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PARTIAL = ".partial-"
 
 
 def json_bytes(value: Any) -> bytes:
-    """JSON that is the same for the same value: sorted keys, no NaN, a newline at the end.
+    """Encodes JSON reproducibly: sorted keys, no NaN, a newline at the end.
 
     >>> json_bytes({"b": 1, "a": [0.5]})
     b'{\\n "a": [\\n  0.5\\n ],\\n "b": 1\\n}\\n'
@@ -35,13 +35,13 @@ def json_bytes(value: Any) -> bytes:
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file's content, in hexadecimal."""
+    """SHA-256 checksum of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Writes a file that is not there yet, and flushes it to the disk."""
+    """Writes a new file, and flushes it to the disk."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()
@@ -49,7 +49,7 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Puts `content` in the place of `path`, atomically and flushed."""
+    """Replaces the content of `path`, atomically and flushed."""
     beside = path.with_name(f"{PARTIAL}{path.name}")
     beside.unlink(missing_ok=True)
     try:
@@ -72,7 +72,7 @@ def flush_directory(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a directory or file if it is there."""
+    """Removes a directory or file if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -80,8 +80,9 @@ def remove_tree(path: Path) -> None:
 
 
 def lock(file: IO[bytes], folder: Path) -> None:
-    """Holds the folder for this process until `file` is closed. Raises UserError if another review
-    holds it."""
+    """Locks the folder for this process until `file` is closed. Raises UserError if another
+    review has locked it.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -93,7 +94,7 @@ def lock(file: IO[bytes], folder: Path) -> None:
 
 @contextlib.contextmanager
 def storing(folder: Path, *, resumable: bool = True) -> Iterator[None]:
-    """Turns failures of the file system inside the block into an error with a hint."""
+    """Converts failures of the file system inside the block to an error with a hint."""
     try:
         yield
     except OSError as problem:
@@ -101,7 +102,7 @@ def storing(folder: Path, *, resumable: bool = True) -> Iterator[None]:
 
 
 def explain(problem: OSError, folder: Path, *, resumable: bool = True) -> EnvironmentProblem:
-    """The words for a failed write to a result folder."""
+    """Error and hint for a failed write to a result folder."""
     where = (problem.filename or folder) if resumable else folder
     go_on = f"then: drivebay review --resume {shlex.quote(str(folder))}"
     again = go_on if resumable else "then start the review again"
@@ -109,16 +110,16 @@ def explain(problem: OSError, folder: Path, *, resumable: bool = True) -> Enviro
         case errno.ENOSPC | errno.EDQUOT:
             return EnvironmentProblem(
                 f"the disk is full while writing to {folder}",
-                f"what had finished is kept; free some space, {again}"
+                f"finished tests are kept; free some space, {again}"
                 if resumable
                 else "free some space, or choose a folder on another disk with --out DIR",
             )
         case errno.EROFS:
-            what = f"{where} is on a read-only file system"
+            message = f"{where} is on a read-only file system"
         case errno.EACCES | errno.EPERM:
-            what = f"no permission to write {where}"
+            message = f"no permission to write {where}"
         case _:
-            what = f"writing to {where} failed: {problem.strerror or problem}"
+            message = f"writing to {where} failed: {problem.strerror or problem}"
     if resumable:
-        return EnvironmentProblem(what, f"make {folder} writable, {again}")
-    return EnvironmentProblem(what, "choose a folder that you can write to with --out DIR")
+        return EnvironmentProblem(message, f"make {folder} writable, {again}")
+    return EnvironmentProblem(message, "choose a folder that you can write to with --out DIR")

@@ -71,7 +71,7 @@ class Foreign:
             If it cannot be written.
         """
         if not documents.is_utf8(str(out.absolute())):
-            raise UserError(f"{printable(str(out))}: its name is not UTF-8", "give another --out")
+            raise UserError(f"{printable(str(out))}: its name is not UTF-8", "choose another --out")
         ids: set[str] = set()
         tests = [_test(file, _unique(_slug(printable(file.path.stem)), ids)) for file in self.files]
         suite = Suite(

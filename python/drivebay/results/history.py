@@ -1,7 +1,7 @@
-"""What log.jsonl tells of a review's interruptions: which test was cut short, when, and by what.
+"""Interruptions of a review according to log.jsonl: which test was cut short, when, and why.
 
-The log is a help, not a truth: a power cut may take its last lines. The host's boot id tells a
-reboot from a killed process. Only real drives' results quote it, as it holds times of day.
+The log is not authoritative: a power cut may take its last lines. The host's boot id distinguishes
+a reboot from a killed process. Only real drives' results quote the log, as it holds times of day.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_id() -> str | None:
-    """This boot's random name, None where the kernel tells none."""
+    """This boot's random id; None if the kernel does not provide it."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -23,14 +23,14 @@ def boot_id() -> str | None:
 
 
 def interruptions(log: Path, step_id: str) -> list[dict[str, Any]]:
-    """How often a test was begun and not finished, oldest first.
+    """Runs of a test that began and did not finish, oldest first.
 
     Returns
     -------
-    list of {"began": time of day, "ended": what ended it, "host_rebooted": bool}; `ended` is
-    "stopped", "failed: ..." or "killed": the process or the whole host went without a word.
+    list of {"began": time of day, "ended": reason, "host_rebooted": bool}; `ended` is "stopped",
+    "failed: ..." or "killed": the process or the whole host ended without a log entry.
     """
-    found: list[dict[str, Any]] = []
+    cut_short: list[dict[str, Any]] = []
     boot: str | None = None
     open_since: dict[str, Any] | None = None
     for event in _events(log):
@@ -39,7 +39,7 @@ def interruptions(log: Path, step_id: str) -> list[dict[str, Any]]:
             rebooted = boot is not None and event.get("boot_id") not in (None, boot)
             boot = event.get("boot_id") or boot
             if open_since is not None:
-                found.append({**open_since, "ended": "killed", "host_rebooted": rebooted})
+                cut_short.append({**open_since, "ended": "killed", "host_rebooted": rebooted})
                 open_since = None
         elif event.get("step") != step_id:
             continue
@@ -48,13 +48,13 @@ def interruptions(log: Path, step_id: str) -> list[dict[str, Any]]:
         elif open_since is not None:
             if name != "step_done":
                 ended = "stopped" if name == "step_cancelled" else f"failed: {event.get('error')}"
-                found.append({**open_since, "ended": ended, "host_rebooted": False})
+                cut_short.append({**open_since, "ended": ended, "host_rebooted": False})
             open_since = None
-    return found
+    return cut_short
 
 
 def _events(log: Path) -> list[dict[str, Any]]:
-    """The log's lines that can be read; a kill may have cut one off."""
+    """Readable lines of the log; a kill may have cut one off."""
     events = []
     try:
         content = documents.read_kept(log)

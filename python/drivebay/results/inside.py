@@ -1,6 +1,6 @@
-"""What happened inside a virtual drive during a run, as tables: events, activity, superblocks.
+"""Internal events of a virtual drive during a run, as tables: events, activity, superblocks.
 
-The tables have their schemas here; `targets.virtual.inside` makes them of what the core keeps.
+The tables have their schemas here; `targets.virtual.inside` fills them from the core's records.
 """
 
 from __future__ import annotations
@@ -60,36 +60,39 @@ SUPERBLOCKS_SCHEMA = pa.schema(
 
 
 SCHEMAS = {"events": EVENTS_SCHEMA, "activity": ACTIVITY_SCHEMA, "superblocks": SUPERBLOCKS_SCHEMA}
-"""By the names of the files in a result, and of `Inside`'s attributes."""
+"""Schemas by file name in a result without ".parquet", which is also the name of `Inside`'s
+attribute.
+"""
 
 
 @dataclass(frozen=True)
 class Inside:
-    """The tables, each with its schema above, and how many events were not kept.
+    """The tables, each with its schema above, and the number of events that were not kept.
 
     Attributes
     ----------
     events
-        A row for each, in the order in which they began. `kind`: "collection" (garbage collection
-        emptied a superblock), "fold" (folding of the SLC cache did), "erase", "open" (a write
-        stream began to fill it). `trigger` of a victim: what began to empty it, pacing "behind"
-        commands, a write that waits for room in the "foreground", or "idle" time. `begin_s`,
-        `end_s`: seconds from the start of the run; below 0 for what was done in the idle time
-        before, null for a victim that was not yet empty. `valid_pages`: 4 KiB pages that the
-        superblock held before; `copied_pages`: out of it. `erases`: times that it had been erased,
-        with this one. `slc`: whether it had one bit per cell.
+        One row per event, in the order in which they began. `kind`: "collection" (garbage
+        collection emptied a superblock), "fold" (folding of the SLC cache emptied one), "erase",
+        "open" (a write stream began to fill one). `trigger` of a victim: pacing "behind" commands,
+        a write that waits for space in the "foreground", or "idle" time. `begin_s`, `end_s`:
+        seconds from the start of the run; negative for the idle time before it, null for a victim
+        that was not yet empty. `valid_pages`: 4 KiB pages that the superblock held before;
+        `copied_pages`: pages copied out of it. `erases`: its erase count, including this one.
+        `slc`: true if it had one bit per cell.
     activity
-        A row for each interval. `time_s`: its end. `queue_depth`: mean of the requests outstanding.
-        `flash_core`, and of each die and channel `die_read`, `die_program`, `die_erase` and
-        `channel`: shares of the interval. Programs and erases count for when they run by what was
-        known as they began; reads that suspend them move them on, so that shares of a die may be
-        above 1 together in short intervals. Pages (4 KiB), flash pages read, erases (superblocks)
-        and translation pages of the map cache (`map_`) are those of the interval; `free_pages`, and
-        what the SLC cache can hold (`cache_room_pages`) and holds (`cache_held_pages`), are of its
-        end.
+        One row per interval. `time_s`: its end. `queue_depth`: mean number of outstanding requests.
+        `flash_core`, and for each die and channel `die_read`, `die_program`, `die_erase` and
+        `channel`: busy shares of the interval. Programs and erases count for the time that was
+        planned when they began; reads that suspend them delay them, so the shares of a die may
+        exceed 1 together in short intervals. Pages (4 KiB), flash pages read, erases (superblocks)
+        and translation pages of the map cache (`map_`) are counted over the interval; `free_pages`,
+        and the capacity (`cache_room_pages`) and content (`cache_held_pages`) of the SLC cache, are
+        taken at its end.
     superblocks
-        A row for each at the end of the run: its wear (`erases`; `slc_erases` of them followed use
-        with one bit per cell), what it is doing (`state`), and how much data is in it.
+        One row per superblock at the end of the run: its wear (`erases`; `slc_erases` of them
+        followed use with one bit per cell), its present use (`state`), and the amount of data in
+        it.
     dropped
         Events beyond the limit, which were counted and not kept.
     """
@@ -100,7 +103,7 @@ class Inside:
     dropped: int
 
     def busy(self, part: str) -> npt.NDArray[np.float32]:
-        """A part's shares by interval: shape (intervals, dies) or (intervals, channels).
+        """Busy shares of a part by interval: shape (intervals, dies) or (intervals, channels).
 
         Parameters
         ----------

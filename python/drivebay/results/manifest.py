@@ -1,7 +1,7 @@
-"""manifest.json: what was asked for, of what, by which tool, and how far it has come.
+"""manifest.json: the request (suite, target, seed), the tool, and the progress of a review.
 
 The manifest holds no time of day and no duration, so that two reviews of a virtual drive with one
-seed have the same bytes; log.jsonl beside it has the times.
+seed have the same bytes; log.jsonl in the same folder has the times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Seed = Annotated[int, Field(ge=0, le=SEED_MAX)]
 
 
 class StepEntry(Data):
-    """One test's state; `files` maps paths relative to the folder to SHA-256 checksums."""
+    """State of one test; `files` maps paths relative to the folder to SHA-256 checksums."""
 
     id: str
     title: str
@@ -40,14 +40,15 @@ class StepEntry(Data):
         for name in self.files:
             path = PurePosixPath(name)
             if path.parts[:2] != (STEPS, self.id) or ".." in path.parts or str(path) != name:
-                raise ValueError(f"files: {name!r} is no file of the test")
+                raise ValueError(f"files: {name!r} is not a file of the test")
         return self
 
 
 class Tool(Data):
-    """The build that made the result, as `provenance.build` has it. `git_commit` is None where it
-    ran outside a checkout; `core` and `python`, digests of the compiled core and of the Python
-    sources, are None where the result is older than they are, or was not made by running here."""
+    """Build that made the result, from `provenance.build`. `git_commit` is None if it ran
+    outside a checkout; `core` and `python`, digests of the compiled core and of the Python
+    sources, are None if the result predates them or was imported.
+    """
 
     version: str
     git_commit: str | None
@@ -56,7 +57,7 @@ class Tool(Data):
 
 
 class Open(Data):
-    """Only what is named is checked: keys besides are taken as they are."""
+    """Base of models that check only the named keys; other keys are accepted unchecked."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -96,10 +97,10 @@ def _is_a_target(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class Manifest(Data):
-    """The whole file. `suite` is resolved: with `quick`, it is the shortened form.
+    """Content of manifest.json. `suite` is resolved: with `quick`, it is the shortened form.
 
-    `target` has the keys "kind", "name", "capacity_bytes" and "drive" (what to give to `drivebay
-    review` to get it again) and all of the target's identity.
+    `target` has the keys "kind", "name", "capacity_bytes" and "drive" (the argument of `drivebay
+    review` that selects it) and the target's whole identity.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -120,11 +121,11 @@ class Manifest(Data):
         return self
 
     def encoded(self) -> bytes:
-        """The file's bytes."""
+        """Content of the file."""
         return files.json_bytes(self.model_dump(mode="json", by_alias=True))
 
     def with_step(self, entry: StepEntry) -> Manifest:
-        """The same with one step's entry replaced."""
+        """Returns the manifest with one step's entry replaced."""
         steps = tuple(entry if step.id == entry.id else step for step in self.steps)
         return self.model_copy(update={"steps": steps})
 
@@ -135,9 +136,9 @@ def read_manifest(folder: Path) -> Manifest:
     Raises
     ------
     UserError
-        If the folder holds no result, or one of another version's schema.
+        If the folder is not a result, or has another version's schema.
     EnvironmentProblem
-        If it is damaged, or may not be read.
+        If it is damaged, or cannot be read.
     """
     path = folder / NAME
     restore = "restore the file from a copy, or start a new review with another --out"
@@ -154,7 +155,7 @@ def read_manifest(folder: Path) -> Manifest:
     except OSError as problem:
         raise EnvironmentProblem(
             f"{path} cannot be read: {problem.strerror}",
-            f"see what forbids it with: ls -la {shlex.quote(str(folder))}",
+            f"check its permissions: ls -la {shlex.quote(str(folder))}",
         ) from None
     except ValueError as problem:
         raise EnvironmentProblem(
@@ -178,8 +179,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def first_of(problem: ValidationError) -> str:
-    """The first thing that is wrong, after its field's path."""
+    """Describes the first error: the path of its field, and the message."""
     first = problem.errors(include_url=False, include_context=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    what = str(first["msg"]).removeprefix("Value error, ")
-    return f"{field}: {what}" if field else what
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return f"{field}: {message}" if field else message

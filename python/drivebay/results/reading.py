@@ -1,7 +1,7 @@
-"""Reads a result folder into frozen data; the tables are read when they are asked for.
+"""Reads a result folder into frozen data; tables are read on request.
 
-A review that was interrupted loads fine and says what is missing. A finished step whose files are
-not what a review writes (`results.checking`) is an error: figures are never made from damaged data.
+An interrupted review loads, with its missing steps listed. A finished step with invalid files
+(`results.checking`) is an error: figures are never computed from damaged data.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from drivebay.results.manifest import STEPS, StepEntry, Tool, read_manifest
 from drivebay.results.records import SCHEMAS, PhaseResult
 
 KEPT_BYTES_MAX = 2**25
-"""Tables that were checked are kept for who asks for the phases next, up to so many bytes of a
-result; what is beyond is read again."""
+"""Limit for keeping checked tables of a result until its phases are requested; tables beyond it
+are read again.
+"""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One test of a result. Its figures are there only if `done`."""
+    """One test of a result. Its figures exist only if `done`."""
 
     test: Test
     state: Literal["pending", "done", "failed"]
@@ -55,26 +56,28 @@ class Step:
         return self.state == "done"
 
     def phases(self) -> list[PhaseResult]:
-        """Its phases as the target gave them, without the target's own files; the first one has the
-        test's conditions."""
+        """Phases of the test as the target returned them, without the target's own files; the
+        first one has the test's conditions.
+        """
         document = self._finished()
         tables = {name: self.table(name) for name in SCHEMAS}
         self._tables.clear()
-        found: list[PhaseResult] = []
+        results: list[PhaseResult] = []
         for phase in document["phases"]:
             own: dict[str, Any] = {
                 name: None if table is None else _rows(table, phase["label"]).drop_columns("phase")
                 for name, table in tables.items()
             }
             own["workload"] = Workload.model_validate(phase["workload"])
-            own["conditions"] = {} if found else self.conditions()
-            found.append(PhaseResult(**{**phase, **own}))
-        return found
+            own["conditions"] = {} if results else self.conditions()
+            results.append(PhaseResult(**{**phase, **own}))
+        return results
 
     def table(self, name: str, phase: str | None = None) -> Any:
-        """A table of `checking.SCHEMAS`, with `phase` as its first column; only one phase's rows if
-        `phase` is its label. None if the target had none: a real drive has no "stages", a virtual
-        one no "telemetry"."""
+        """A table of `checking.SCHEMAS`, with `phase` as its first column; only one phase's rows
+        if `phase` is its label. None if the target had none: a real drive has no "stages", a
+        virtual one no "telemetry".
+        """
         document = self._finished()
         if not self.has(name):
             return None
@@ -87,13 +90,14 @@ class Step:
         return table if phase is None else _rows(table, phase)
 
     def conditions(self) -> dict[str, Any]:
-        """Under which conditions the test ran on a real drive: the keys "host", "drive",
-        "telemetry", "smart", "interruptions" and "warnings", as far as they are known; and "trim",
-        what a TRIM validation found; else {}."""
+        """Conditions under which the test ran on a real drive: the keys "host", "drive",
+        "telemetry", "smart", "interruptions" and "warnings", as far as they are known; and
+        "trim", the result of a TRIM validation. Empty for other tests.
+        """
         return dict(self._finished().get("conditions", {}))
 
     def has(self, table: str) -> bool:
-        """Whether a table of `checking.SCHEMAS` was kept."""
+        """True if the result has this table of `checking.SCHEMAS`."""
         return f"{STEPS}/{self.id}/{table}.parquet" in self._entry.files
 
     def _finished(self) -> Mapping[str, Any]:
@@ -108,7 +112,7 @@ def _rows(table: pa.Table, phase: str) -> pa.Table:
 
 @dataclass(frozen=True)
 class Result:
-    """A review's result; `target` is the manifest's block of that name."""
+    """Result of a review; `target` is the manifest's block of that name."""
 
     folder: Path
     tool: Tool
@@ -121,12 +125,12 @@ class Result:
 
     @property
     def done(self) -> tuple[Step, ...]:
-        """The steps that have figures."""
+        """Steps that have figures."""
         return tuple(step for step in self.steps if step.done)
 
     @property
     def missing(self) -> tuple[Step, ...]:
-        """The steps that have none: not run yet, or failed."""
+        """Steps without figures: not run yet, or failed."""
         return tuple(step for step in self.steps if not step.done)
 
     @property
@@ -135,7 +139,7 @@ class Result:
         return bool(self.target["kind"] == "virtual")
 
     def step(self, step_id: str) -> Step:
-        """The step of that id.
+        """Returns the step with this id.
 
         Raises
         ------
@@ -154,9 +158,9 @@ def load(folder: Path | str) -> Result:
     Raises
     ------
     UserError
-        If it is no result.
+        If it is not a result.
     EnvironmentProblem
-        If it is damaged: names the file and the field, and how to have its test run again.
+        If it is damaged: names the file and the field, and how to run its test again.
     """
     folder = Path(folder)
     content = read_manifest(folder)
@@ -183,7 +187,9 @@ def load(folder: Path | str) -> Result:
                 _tables=tables if kept <= KEPT_BYTES_MAX else {},
             )
         )
-    seconds = sum(one["duration_s"] for step in steps for one in step._document.get("phases", ()))
+    seconds = sum(
+        phase["duration_s"] for step in steps for phase in step._document.get("phases", ())
+    )
     if seconds > checking.SECONDS_MAX:
         raise EnvironmentProblem(
             f"result {folder} is damaged: its phases ran for {seconds / 86_400:,.0f} days",
@@ -202,18 +208,18 @@ def load(folder: Path | str) -> Result:
 
 
 def load_finished(folder: Path) -> Result:
-    """As `load`; a result without a finished test is a UserError, too."""
-    found = load(folder)
-    if not found.done:
+    """Loads a result as `load` does; a result without a finished test is a UserError too."""
+    result = load(folder)
+    if not result.done:
         raise UserError(
             f"{folder} has no finished test, so there is nothing to report",
             f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
         )
-    return found
+    return result
 
 
 def _damaged(folder: Path, damage: checking.Damage) -> EnvironmentProblem:
     return EnvironmentProblem(
         f"result {folder} is damaged: {damage}",
-        f"have that test run again with: drivebay review --resume {shlex.quote(str(folder))}",
+        f"run that test again with: drivebay review --resume {shlex.quote(str(folder))}",
     )

@@ -1,4 +1,4 @@
-"""What a target measures and a result folder keeps: one phase and its stored tables.
+"""Measurements of one phase, as a target returns them and a result folder stores them.
 
 Every table of a result has its schema here, once; in the Parquet files a column `phase` with the
 phase's label comes first.
@@ -48,19 +48,22 @@ SCHEMAS = {
     "stages": STAGES_SCHEMA,
     "telemetry": TELEMETRY_SCHEMA,
 }
-"""By the names of the files in a result, and of `PhaseResult`'s attributes."""
+"""Schemas by file name in a result without ".parquet", which is also the name of `PhaseResult`'s
+attribute.
+"""
 TOTALS = ("reads", "writes", "read_bytes", "write_bytes")
 SENSORS = ("temperature_c", "power_w", "throttle_stage")
 
 
 def labelled(schema: pa.Schema) -> pa.Schema:
-    """A table's columns as they are in its file."""
+    """Schema of a table as it is stored in its file."""
     return pa.schema([pa.field("phase", pa.string()), *schema])
 
 
 def one_second_series(**columns: Any) -> pa.Table:
-    """A phase's series from its columns, one value for each second. Latency is unknown where
-    nothing completed, and so is what a sensor says that is not given."""
+    """Makes a phase's series from its columns, one value per second. Latency is unknown in
+    seconds without completions; sensors that are not given are unknown throughout.
+    """
     rows = len(columns["reads"])
     idle = columns["reads"] + columns["writes"] == 0
     columns["latency_ns_mean"] = pa.array(columns["latency_ns_mean"], pa.float64(), mask=idle)
@@ -71,7 +74,7 @@ def one_second_series(**columns: Any) -> pa.Table:
 
 
 def core_histogram(**directions: Any) -> pa.Table:
-    """The table of the core's histograms (`_core.Histogram`), by direction."""
+    """Makes the table of the core's histograms (`_core.Histogram`), by direction."""
     return pa.concat_tables(
         pa.table(
             {
@@ -88,12 +91,12 @@ def core_histogram(**directions: Any) -> pa.Table:
 
 
 def flushed(count: int, latency_ns_sum: float) -> dict[str, float]:
-    """Metrics of a phase's flushes, of which there are some."""
+    """Metrics of a phase's flushes; `count` must be at least 1."""
     return {"flushes": float(count), "flush_latency_us_mean": latency_ns_sum / count / 1e3}
 
 
 def histogram(rows: Iterable[tuple[str, int, int, int]]) -> pa.Table:
-    """The table of (direction, low_ns, high_ns, count)."""
+    """Makes the table from rows of (direction, low_ns, high_ns, count)."""
     columns = list(zip(*rows, strict=True)) or [()] * len(HISTOGRAM_SCHEMA)
     arrays = [pa.array(c, field.type) for c, field in zip(columns, HISTOGRAM_SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=HISTOGRAM_SCHEMA)
@@ -101,15 +104,15 @@ def histogram(rows: Iterable[tuple[str, int, int, int]]) -> pa.Table:
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """One phase's figures.
+    """Measurements of one phase.
 
-    `series`, `histogram` and `stages` follow the schemas above; `stages` is None where the target
-    cannot see inside (real drives). `metrics` holds what only this target knows, for example
-    `{"waf": 7.4}`; `artefacts` maps file names to bytes to be kept with the result. `telemetry` has
-    what sensors of the drive and the host said, at seconds from the phase's start (negative before
-    it), None where there are none. `inside` is what happened inside a virtual drive that was asked
-    to keep it. `conditions`, of a test's first phase, says under which
-    conditions the whole test ran; JSON values.
+    `series`, `histogram` and `stages` follow the schemas above; `stages` is None if the target
+    cannot see inside (real drives). `metrics` holds values that only this target knows, for example
+    `{"waf": 7.4}`; `artefacts` maps file names to bytes that are stored with the result.
+    `telemetry` has the readings of sensors of the drive and the host, at seconds from the phase's
+    start (negative before it), None if there are none. `inside` has the internal events of a
+    virtual drive that was asked to record them. `conditions`, of a test's first phase, are the
+    conditions under which the whole test ran; JSON values.
     """
 
     label: str
@@ -132,10 +135,12 @@ class PhaseResult:
     def counted(
         cls, label: str, workload: Workload, duration_s: float, *, series: pa.Table, **more: Any
     ) -> PhaseResult:
-        """A phase whose totals are the sums of its series; `more` are the other attributes."""
+        """Makes a phase whose totals are the sums of its series; `more` are the other
+        attributes.
+        """
         more |= {name: int(pc.sum(series[name]).as_py() or 0) for name in TOTALS}
         return cls(label, workload, duration_s, series=series, **more)
 
     def table(self, name: str) -> pa.Table | None:
-        """What is kept as the table of this name, here or inside; None if there is none."""
+        """The stored table of this name, from here or from `inside`; None if there is none."""
         return getattr(self if name in SCHEMAS else self.inside, name, None)

@@ -1,8 +1,9 @@
-"""Writes a result folder: the manifest first, then each step whole, when it ends.
+"""Writes a result folder: the manifest first, then each step as a whole when it ends.
 
-A step is written to DIR/.partial-ID, flushed, renamed to DIR/steps/ID; then the manifest, which
-alone says that a step is done, is replaced. A kill between any two of these leaves a folder that
-`Folder.reopen` can go on with. One process at a time: log.jsonl is locked while a folder is open.
+A step is written to DIR/.partial-ID, flushed, and renamed to DIR/steps/ID; then the manifest, the
+only record that a step is done, is replaced. After a kill between any two of these, `Folder.reopen`
+can continue with the folder. Only one process may write at a time: log.jsonl is locked while a
+folder is open.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LOG = "log.jsonl"
 
 
 class Taken(UserError):
-    """The place for a new folder is not free."""
+    """The path for a new folder is in use."""
 
 
 class Folder:
@@ -46,12 +47,12 @@ class Folder:
 
     @classmethod
     def create(cls, path: Path, content: Manifest) -> Folder:
-        """Makes a new folder; it appears with its manifest in it, or not at all.
+        """Creates a new folder; it appears with its manifest in it, or not at all.
 
         Raises
         ------
         UserError
-            If `path` is there already and is not an empty directory.
+            If `path` exists and is not an empty directory.
         EnvironmentProblem
             If it cannot be written.
         """
@@ -83,13 +84,13 @@ class Folder:
 
     @classmethod
     def reopen(cls, path: Path) -> tuple[Folder, tuple[Damage, ...]]:
-        """Opens a folder to go on with it: what was half-written is removed, and finished steps
-        whose files changed are set back to pending, and returned.
+        """Opens a folder to continue its review. Partially written files are removed, and finished
+        steps whose files have changed are set back to pending, and returned.
 
         Raises
         ------
         UserError
-            If it is no result, is damaged beyond its steps, or another review is writing to it.
+            If it is not a result, is damaged beyond its steps, or another review is writing to it.
         EnvironmentProblem
             If it cannot be written.
         """
@@ -118,8 +119,8 @@ class Folder:
             if entry.state == "done":
                 try:
                     checking.step(self.path, entry, test)
-                except Damage as found:
-                    damages.append(found)
+                except Damage as problem:
+                    damages.append(problem)
         for damage in damages:
             self._set(self._entry(damage.step_id), state="pending", error=None, files={})
         done = {entry.id for entry in self._manifest.steps if entry.state == "done"}
@@ -134,17 +135,17 @@ class Folder:
         return self._manifest
 
     def interruptions(self, step_id: str) -> list[dict[str, Any]]:
-        """How often a test was begun and not finished: see `history.interruptions`."""
+        """Runs of a test that began and did not finish: see `history.interruptions`."""
         with self._mutex:
             return history.interruptions(self.path / LOG, step_id)
 
     def write_step(self, step_id: str, phases: list[PhaseResult]) -> None:
-        """Keeps a finished test, whole or not at all.
+        """Stores a finished test, whole or not at all.
 
         Raises
         ------
         EnvironmentProblem
-            If the disk is full or not writable; the step then stays as it was.
+            If the disk is full or not writable; the step is then unchanged.
         """
         entry = self._entry(step_id)
         partial = self.path / f"{files.PARTIAL}{step_id}"
@@ -169,13 +170,14 @@ class Folder:
                 raise
 
     def fail_step(self, step_id: str, error: str) -> None:
-        """Records why a test did not finish; it is run again on resume."""
+        """Records why a test did not finish; it runs again on resume."""
         with files.storing(self.path):
             self._set(self._entry(step_id), state="failed", error=error, files={})
 
     def log(self, event: str, **details: Any) -> None:
-        """Adds a line with the time of day to log.jsonl; a log that cannot be written is no reason
-        to lose a review, so failures are ignored."""
+        """Adds a line with the time of day to log.jsonl. Failures are ignored, so that a review
+        does not fail because its log cannot be written.
+        """
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
         with self._mutex, contextlib.suppress(OSError, ValueError):
             self._log.write((json.dumps({**line, **details}) + "\n").encode())
@@ -183,8 +185,9 @@ class Folder:
             os.fsync(self._log.fileno())
 
     def close(self) -> None:
-        """Lets other processes have the folder."""
-        with contextlib.suppress(OSError):  # a line of the log that a dead disk did not take
+        """Releases the folder for other processes."""
+        # a buffered line of the log that the disk did not accept
+        with contextlib.suppress(OSError):
             self._log.close()
 
     def __enter__(self) -> Folder:
@@ -223,7 +226,7 @@ def _must_be_empty(path: Path) -> None:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Removes what processes that were killed while making this folder have left beside it."""
+    """Removes the leftovers of killed processes that were creating this folder."""
     for left in path.parent.glob(f"{files.PARTIAL}{glob.escape(path.name)}-*"):
         pid = left.name.rpartition("-")[2]
         if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
@@ -240,7 +243,8 @@ def _rename_new(build: Path, path: Path) -> None:
 
 
 def _open_log(folder: Path, *, create: bool) -> IO[bytes]:
-    # In a result of others the log may be a link to a file of ours.
+    # Opens the log without following a link, since in a foreign result it may be a link to a file
+    # of ours.
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     log = os.fdopen(os.open(folder / LOG, flags, 0o666), "ab+")
     try:
@@ -269,7 +273,9 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
         summary["conditions"] = conditions[0]
     files.write_new(place / DOCUMENT, files.json_bytes(summary))
     for name, schema in SCHEMAS.items():
-        tables = [(one.label, one.table(name)) for one in phases if one.table(name) is not None]
+        tables = [
+            (phase.label, phase.table(name)) for phase in phases if phase.table(name) is not None
+        ]
         if tables:
             files.write_new(place / f"{name}.parquet", parquet_bytes(tables, schema))
     for name, content in _artefacts(phases).items():
@@ -281,8 +287,9 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
 
 
 def _artefacts(phases: list[PhaseResult]) -> dict[str, bytes]:
-    """All phases' own files by name; of two that differ under one name, the later one goes into a
-    folder with its phase's label."""
+    """All phases' own files by name; if two differ under one name, the later one goes into a
+    folder with its phase's label.
+    """
     together: dict[str, bytes] = {}
     for phase in phases:
         for name, content in phase.artefacts.items():
@@ -294,7 +301,8 @@ def _artefacts(phases: list[PhaseResult]) -> dict[str, bytes]:
 
 
 def parquet_bytes(tables: list[tuple[str, Any]], schema: Any) -> bytes:
-    """Labelled tables as one Parquet file with `phase` as the first column: same data, same bytes.
+    """Writes labelled tables as one Parquet file with `phase` as the first column: same data, same
+    bytes.
 
     Parameters
     ----------

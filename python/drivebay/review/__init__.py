@@ -1,7 +1,7 @@
-"""Review: runs a suite on a target, test by test, into a folder; goes on where it was stopped.
+"""Review: runs a suite on a target, test by test, into a folder; continues where it was stopped.
 
-This room must not know what kind of target it has, nor what is computed from its figures.
-To follow one review, read `engine.run` from the top.
+This package must not know which kind of target it has, nor which figures are computed from its
+results. To follow one review, read `engine.run` from the top.
 """
 
 from drivebay.review.engine import run

@@ -1,9 +1,9 @@
-"""Runs a suite on a target and keeps every finished test at once.
+"""Runs a suite on a target and stores every test as soon as it finishes.
 
-Tests of a virtual drive run side by side, each on a target of its own; a real drive runs one at a
-time, in the suite's order. The main thread only waits and hears signals; workers run and write, so
-that Ctrl-C never falls into a write. What a test measures depends on its data and seed alone, never
-on the number of workers or on interruptions.
+Tests of a virtual drive run in parallel, each on a target of its own; a real drive runs one at a
+time, in the suite's order. The main thread only waits and handles signals; workers run and write,
+so that Ctrl-C never interrupts a write. A test's measurements depend on its data and seed alone,
+never on the number of workers or on interruptions.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ def run(
     jobs: int | None = None,
     modified: tuple[str, ...] = (),
 ) -> Path:
-    """Runs a review, or goes on with one, and returns its result folder.
+    """Runs a review, or continues one, and returns its result folder.
 
     Parameters
     ----------
     target_factory : makes the target; called once per worker.
-    suite : the tests; `quick` runs its shortened form.
-    out : the folder to be made, or with `resume` the one to go on with; by default
-        ./drivebay-results/DRIVE-SUITE[-quick]-N with the first N that is free.
+    suite : the tests; with `quick`, its shortened form is run.
+    out : the folder to create, or with `resume` the one to continue; by default
+        ./drivebay-results/DRIVE-SUITE[-quick]-N with the first free N.
     seed : 0 to SEED_MAX; the same seed gives a virtual drive the same result bit for bit.
-    drive : what the user gave for the target, kept in the manifest for `resume`.
-    jobs : virtual tests to run side by side, default by processors and memory.
-    modified : how a person has modified a real drive, as the tests' `what_if` has it; tests that
-        need it otherwise stay pending, and are named.
+    drive : the user's name for the target, stored in the manifest for `resume`.
+    jobs : virtual tests to run in parallel, by default from processors and memory.
+    modified : changes that a person has made to a real drive, as the tests' `what_if` names them;
+        tests that need others stay pending, and are named.
 
     Raises
     ------
     UserError, EnvironmentProblem
-        Nothing was started, or (for a disk that fills up or a test that fails on the way) what had
-        finished is kept and `resume` goes on.
+        Nothing was started; or, if the disk fills up or a test fails on the way, finished tests are
+        kept and `resume` continues.
     Interrupted
-        On SIGINT, SIGTERM or SIGHUP; what had finished is kept.
+        On SIGINT, SIGTERM or SIGHUP; finished tests are kept.
     """
     _must_be_in_range("seed", seed, 0, SEED_MAX)
     if jobs is not None:
@@ -109,14 +109,14 @@ def run(
 
 
 def _on_a_real_drive(suite: Suite, jobs: int | None, sink: Sink) -> Suite:
-    """The form for a real drive, which runs one test at a time."""
+    """Returns the suite's form for a real drive, which runs one test at a time."""
     if jobs is not None and jobs > 1:
         raise UserError(
             f"--jobs: {jobs} is not allowed for a real drive; must be 1",
             "leave out --jobs: tests that share a drive would disturb one another",
         )
     real = suite.in_real_time()
-    if left_out := [one.id for one in suite.tests if one.id not in real.ids]:
+    if left_out := [test.id for test in suite.tests if test.id not in real.ids]:
         sink.warn(f"left out: {', '.join(left_out)}: only for virtual drives")
     return real
 
@@ -131,16 +131,16 @@ def _work(
     jobs: int | None,
     sink: Sink,
 ) -> None:
-    """Runs the tests, the first worker on the target that is there."""
+    """Runs the tests; the first worker uses the existing target."""
     signalled = threading.Event()
-    with signals.heard(signalled.set):  # from here on there is something to go on with
+    with signals.heard(signalled.set):  # from here on there is something to resume
         plan = make_plan(first, tests)
         workers = min(jobs or default_jobs(first, len(tests)), max(1, len(tests)))
         copies = copies_max(first, workers)
 
-        def make(one: Target) -> Target:
-            one.expect(tests, seed=seed, copies_max=copies)
-            return one
+        def make(target: Target) -> Target:
+            target.expect(tests, seed=seed, copies_max=copies)
+            return target
 
         sink.begin(plan, jobs=workers)
         try:
@@ -177,7 +177,9 @@ def _open_folder(
             cut = folder.interruptions(entry.id) if entry.state != "done" else []
             if cut and block["kind"] != "virtual":
                 how = "the host went down" if cut[-1]["host_rebooted"] else cut[-1]["ended"]
-                warnings += (f"test {entry.id} was cut short ({how}); it begins anew, prepared",)
+                warnings += (
+                    f"test {entry.id} was cut short ({how}); it starts again with its preparation",
+                )
         for warning in warnings:
             sink.warn(warning)
         return folder
@@ -200,13 +202,13 @@ def _open_folder(
     for number in itertools.count(1):
         path = DEFAULT_OUT / f"{stem}-{number}"
         if not path.exists():
-            with contextlib.suppress(Taken):  # by another review, just now
+            with contextlib.suppress(Taken):  # another review has just taken the name
                 return Folder.create(path, content)
     raise AssertionError("unreachable: numbers do not end")
 
 
 class _Pool:
-    """The workers of one review and what they share."""
+    """The workers of one review and their shared state."""
 
     def __init__(
         self,
@@ -227,14 +229,15 @@ class _Pool:
         self._running: dict[str, Progress] = {}
 
     def work(self, workers: int, signalled: threading.Event) -> None:
-        """Runs the queue empty, or until a signal was heard; raises what the first failing worker
-        raised."""
-        told = threading.Event()
+        """Runs all tests of the queue, or until a signal; raises the first failing worker's
+        error.
+        """
+        announced = threading.Event()
 
         def stop() -> None:
             self._cancel()
-            if signalled.is_set() and not told.is_set():
-                told.set()
+            if signalled.is_set() and not announced.is_set():
+                announced.set()
                 self._sink.stopping()
 
         threads.together(
@@ -287,7 +290,7 @@ class _Pool:
             raise
         except BaseException as problem:
             self._folder.log("step_failed", step=name, seconds=_since(begun), error=str(problem))
-            with contextlib.suppress(DrivebayError):  # the first problem is the one to tell
+            with contextlib.suppress(DrivebayError):  # the first problem is the one to report
                 self._folder.fail_step(name, _one_line(problem))
             raise self._in_words(problem, name) from problem
         labels = [phase.label for phase in phases]
@@ -299,7 +302,7 @@ class _Pool:
         self._folder.log("step_done", step=name, seconds=_since(begun), cpu_seconds=cpu_s)
 
     def _in_words(self, problem: BaseException, test_id: str) -> BaseException:
-        """The target's error with the test's name and how to go on."""
+        """Returns the target's error with the test's name and the command to continue."""
         if not isinstance(problem, DrivebayError):
             return problem
         hint = f"{problem.hint}; then: {self._resume_command()}"
@@ -307,8 +310,9 @@ class _Pool:
         return kind(f"test {test_id}: {problem.message}", hint, problem.exit_code)
 
     def _next(self, target: Target) -> Planned | None:
-        """The first test in the queue that need not wait for another's preparation, else the
-        first one."""
+        """Takes the first test in the queue that need not wait for another's preparation; if
+        there is none, the first one.
+        """
         with self._mutex:
             if self._stop.is_set() or not self._queue:
                 return None
@@ -336,14 +340,14 @@ class _Pool:
 def _with_interruptions(
     first: PhaseResult, test: Test, cut_short: list[dict[str, Any]]
 ) -> PhaseResult:
-    """The test's first phase, saying that this is not the first try, and from where it began."""
+    """Adds to a test's first phase that this is a repeated attempt, and its new precondition."""
     again = ", ".join(step.kind for step in test.prepare) or "nothing: the test asks for none"
-    said = {"interruptions": cut_short, "precondition_established_again": again}
-    return replace(first, conditions={**first.conditions, **said})
+    record = {"interruptions": cut_short, "precondition_established_again": again}
+    return replace(first, conditions={**first.conditions, **record})
 
 
 def _waiting_for_modification(folder: Folder, modified: tuple[str, ...]) -> list[str]:
-    """Which tests wait for a person to change the drive, and how to go on."""
+    """Messages about tests that wait for a person to change the drive, and how to continue."""
     waiting: dict[tuple[str, ...], list[str]] = {}
     left = {entry.id for entry in folder.manifest.steps if entry.state == "pending"}
     for test in folder.manifest.suite.tests:
@@ -352,15 +356,19 @@ def _waiting_for_modification(folder: Folder, modified: tuple[str, ...]) -> list
     command = f"drivebay review --resume {shlex.quote(_short(folder.path))}"
     return [
         f"not run yet: {', '.join(ids)}; "
-        + (f"change the drive ({', '.join(words)})" if words else "put the drive back as it was")
+        + (
+            f"change the drive ({', '.join(modifications)})"
+            if modifications
+            else "put the drive back as it was"
+        )
         + f", then: {command}"
-        + "".join(f" --modified {shlex.quote(word)}" for word in words)
-        for words, ids in waiting.items()
+        + "".join(f" --modified {shlex.quote(word)}" for word in modifications)
+        for modifications, ids in waiting.items()
     ]
 
 
 def _must_have_short_forms(suite: Suite) -> None:
-    """A figure is only labelled as shortened if it is."""
+    """Refuses --quick for tests without a short form, so that the label "quick" is always true."""
     for test in suite.tests:
         if test.quick is None:
             raise UserError(
@@ -379,7 +387,7 @@ def _must_be_in_range(name: str, value: int, low: int, high: int) -> None:
 
 
 def _slug(name: str) -> str:
-    """A name that is safe as a folder's.
+    """Converts a name to one that is safe for a folder.
 
     >>> _slug("Samsung SSD 970 EVO/1TB")
     'samsung-ssd-970-evo-1tb'
@@ -388,7 +396,7 @@ def _slug(name: str) -> str:
 
 
 def _short(path: Path) -> str:
-    """The path relative to where the user is, if it is below."""
+    """The path relative to the current directory if it is below it."""
     with contextlib.suppress(ValueError, OSError):
         return str(path.relative_to(Path.cwd()))
     return str(path)

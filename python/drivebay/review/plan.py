@@ -1,4 +1,4 @@
-"""What a review is going to do, and how long that is likely to take."""
+"""Plan of a review: its tests and their likely duration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drivebay.targets.base import Target
 
 @dataclass(frozen=True)
 class Planned:
-    """One test and the wall-clock seconds that it is likely to take."""
+    """One test and its estimated duration in wall-clock seconds."""
 
     test: Test
     estimate_s: float
@@ -22,28 +22,29 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tests to be run, in the suite's order."""
+    """The tests to run, in the suite's order."""
 
     steps: tuple[Planned, ...]
 
     @property
     def total_s(self) -> float:
-        """Seconds if they run one after the other."""
+        """Seconds if the tests run one after the other."""
         return sum(step.estimate_s for step in self.steps)
 
     def longest_first(self) -> list[Planned]:
-        """The order for running side by side: whatever is long must not start last."""
+        """Order for running in parallel: long tests must not start last."""
         return sorted(self.steps, key=lambda step: (-step.estimate_s, step.test.id))
 
 
 def make_plan(target: Target, tests: tuple[Test, ...]) -> Plan:
-    """The plan for these tests on this target; nothing is touched."""
+    """Makes the plan for these tests on this target, without touching it."""
     return Plan(tuple(Planned(test, max(target.estimate_s(test), 0.001)) for test in tests))
 
 
 def default_jobs(target: Target, tests: int) -> int:
-    """How many tests to run side by side: real drives one, virtual ones as many as there are
-    processors for and memory to hold them."""
+    """Number of tests to run in parallel: one on a real drive; virtual ones as processors and
+    memory allow.
+    """
     if target.kind != "virtual" or tests == 0:
         return 1
     in_memory = available_bytes() * 4 // 5 // max(1, target.memory_bytes)
@@ -51,28 +52,31 @@ def default_jobs(target: Target, tests: int) -> int:
 
 
 def copies_max(target: Target, jobs: int) -> int:
-    """How many prepared states may be kept beside the drives under test, in half of the memory."""
+    """Number of prepared states that may be kept in addition to the drives under test, in half
+    of the memory.
+    """
     if target.kind != "virtual":
         return 0
     return max(0, available_bytes() // 2 // max(1, target.memory_bytes) - jobs)
 
 
 class Sink(Protocol):
-    """Told of a review's progress. The middle three methods are called from worker threads, and
-    `stopping` may be."""
+    """Receives a review's progress. The methods `started`, `progressed` and `ended` are called
+    from worker threads, and `stopping` may be.
+    """
 
     def begin(self, plan: Plan, *, jobs: int) -> None:
-        """The review starts; the plan has only the tests still to be run."""
+        """The review starts; the plan has only the tests that remain."""
         return
 
     def started(self, test_id: str) -> None:
-        """Called when a test starts."""
+        """A test starts."""
         return
 
     def progressed(
         self, test_id: str, what: str, done_s: float, planned_s: float, figures: Mapping[str, float]
     ) -> None:
-        """How far a test is, in seconds of the drive's time; up to ten times a second."""
+        """Progress of a test, in seconds of the drive's time; up to ten times a second."""
         return
 
     def ended(self, test_id: str, state: str) -> None:
@@ -80,7 +84,7 @@ class Sink(Protocol):
         return
 
     def warn(self, message: str) -> None:
-        """Something that the user should know and that stops nothing."""
+        """A warning for the user; the review continues."""
         return
 
     def stopping(self) -> None:
@@ -88,7 +92,7 @@ class Sink(Protocol):
         return
 
     def end(self) -> None:
-        """No more is coming."""
+        """The review has ended."""
         return
 
 

@@ -1,10 +1,11 @@
-"""What must be the same for a review to go on: drive, suite, seed and tool.
+"""Conditions for resuming a review: the drive, suite, seed and tool must be the same.
 
-A result is one drive under one suite by one tool. The version of drivebay must be equal; a virtual
-drive's commit too, and the digests of core and Python sources, as its figures come from the code; a
-real drive's may differ, with a warning, so that a day of measuring is not lost to a commit. Its
-machine may differ with a warning for the same reason. Results older than the digests have none. A
-device's path may differ: Linux renames devices at boot, and the serial number decides.
+A result is one drive under one suite by one tool. The version of drivebay must be equal. For a
+virtual drive, whose figures come from the code, the commit and the digests of core and Python
+sources must be equal too; for a real drive they may differ, with a warning, so that a day of
+measuring is not lost to a commit. Its machine may differ with a warning for the same reason.
+Results that predate the digests have none. A device's path may differ: Linux renames devices at
+boot, and the serial number decides.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from drivebay.results.manifest import Tool
 from drivebay.targets.base import Target
 
 GIVEN_KEYS = frozenset({"drive", "path", "overwrite_signature", "power", "purge"})
-"""What the user gave, which may be given anew."""
+"""Keys that the user sets, and may set anew."""
 SETTING_KEYS = frozenset(
     {"interface", "scheduler", "write_cache", "mount_point", "mount_options", "discard_max_bytes"}
 )
-"""What a reboot may change although the drive is the same one."""
+"""Settings of a drive that a reboot may change."""
 
 
 def target_block(target: Target, drive: str) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def target_block(target: Target, drive: str) -> dict[str, Any]:
 def must_be_same(
     made: Manifest, *, suite: Suite, seed: int, quick: bool, target: dict[str, Any]
 ) -> tuple[str, ...]:
-    """Compares a folder's manifest with what is about to run; returns warnings.
+    """Compares a folder's manifest with the review that is about to run; returns warnings.
 
     Raises
     ------
@@ -61,13 +62,13 @@ def must_be_same(
     for where, before, now in _differences(made.target, target):
         if where in GIVEN_KEYS:
             continue
-        what = f"{where} was {before}, is {now}"
+        difference = f"{where} was {before}, is {now}"
         if target["kind"] == "virtual" or where.rpartition(".")[2] not in SETTING_KEYS:
             raise UserError(
-                f"the drive is not the one that the review was started on: {what}",
+                f"the drive is not the one that the review was started on: {difference}",
                 f"attach that drive, or {anew}",
             )
-        warnings.append(f"a setting of the drive has changed: {what}")
+        warnings.append(f"a setting of the drive has changed: {difference}")
     return (*warnings, *_compare_tools(made, target["kind"], anew))
 
 
@@ -80,12 +81,13 @@ def _compare_tools(made: Manifest, kind: str, anew: str) -> tuple[str, ...]:
         )
     warnings = []
     if (difference := _difference(made.tool, tool)) is not None:
-        what, how = difference
+        description, remedy = difference
         if kind == "virtual":
             raise UserError(
-                f"the review was started by drivebay's {what}", f"{how} to go on, or {anew}"
+                f"the review was started by drivebay's {description}",
+                f"{remedy} to go on, or {anew}",
             )
-        warnings.append(f"the review was started by drivebay's {what}")
+        warnings.append(f"the review was started by drivebay's {description}")
     host = provenance.host()
     if kind != "virtual":
         warnings += [
@@ -97,7 +99,8 @@ def _compare_tools(made: Manifest, kind: str, anew: str) -> tuple[str, ...]:
 
 
 def _difference(made: Tool, now: dict[str, Any]) -> tuple[str, str] | None:
-    """How this build differs from the one that made a result, and what to do; None if it does not.
+    """Describes how this build differs from the one that made a result, and the remedy; None if it
+    does not.
 
     >>> now = {"git_commit": None, "core": "1f2e3d4c5b6a7988", "python": "8877665544332211"}
     >>> _difference(Tool(version="0.2.0", git_commit=None), now)
@@ -115,7 +118,7 @@ def _difference(made: Tool, now: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _short(commit: str | None) -> str:
-    """A commit as people name it; "+changes" stays."""
+    """Short form of a commit; "+changes" is kept."""
     if commit is None:
         return "unknown"
     name, plus, changes = commit.partition("+")
@@ -123,7 +126,7 @@ def _short(commit: str | None) -> str:
 
 
 def _differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """What differs, named down to the one value in nested tables: "profile.nand.dies"."""
+    """Yields differing values, each named by its path in nested tables: "profile.nand.dies"."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in sorted({*before, *now}):
             inner = f"{where}.{key}" if where else key

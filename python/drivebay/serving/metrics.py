@@ -116,7 +116,7 @@ class Endpoint:
     def answering(
         self, text: Callable[[], str], tell: Callable[[str], object] = lambda _: None
     ) -> Iterator[None]:
-        """Context in which GET /metrics returns `text()`, which is called from other threads. `tell`
+        """Context in which GET /metrics returns `text()`, called from other threads. `tell`
         gets a line when the first connection is closed for a newer one."""
 
         def figures() -> str:

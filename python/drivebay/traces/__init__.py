@@ -1,8 +1,8 @@
-"""Block traces: read in the formats people have, recorded, synthesized, described, drawn, written.
+"""Block traces: read in common formats, recorded, synthesized, described, drawn, written.
 
-Parsing, order and statistics are the core's; this room writes Parquet and pictures, and puts every
-file into its place whole or not at all. It must not know drives, suites or results. What the
-figures mean: docs/concepts/traces.md.
+The core does parsing, sorting and statistics; this package writes Parquet and pictures, and creates
+every file whole or not at all. It must not know drives, suites or results. Meaning of the figures:
+docs/concepts/traces.md.
 """
 
 from drivebay._core import TraceSummary

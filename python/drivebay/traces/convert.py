@@ -1,4 +1,6 @@
-"""Traces out: fio's iolog and CSV by the core, Parquet by pyarrow, each whole or not at all."""
+"""Trace output: fio's iolog and CSV by the core, Parquet by pyarrow, each file whole or not at
+all.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from drivebay.common.files import system_errors
 from drivebay.traces.read import OPS, in_order, source_of
 
 KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}
-"""What is written, and the ending of a file's name that asks for it."""
+"""Output formats, each with its file name extension."""
 
 
 def convert(
@@ -30,15 +32,15 @@ def convert(
     option: str = "OUT",
 ) -> TraceSummary:
     """Writes a trace in another format. Raises UserError if `out` exists, `to` is unknown, or the
-    trace is refused; with the line; EnvironmentProblem if a file cannot be read or written.
+    trace is refused, with the line; EnvironmentProblem if a file cannot be read or written.
 
     Parameters
     ----------
     what : as for `info`.
-    out : the file to make; it appears when it is complete, and not at all on an error.
-    to : one of `KINDS`; None to go by the ending of `out`.
+    out : the file to create; it appears when it is complete, and not at all on an error.
+    to : one of `KINDS`; None to choose by the extension of `out`.
     force : replace `out` if it exists.
-    option : what `out` is called in errors.
+    option : name of `out` in errors.
     """
     check_out(out, to=to, force=force, option=option)
     source = source_of(what)
@@ -47,7 +49,7 @@ def convert(
 
 
 def check_out(out: Path, *, to: str | None, force: bool, option: str) -> None:
-    """Refuses, before any work, what `convert` would refuse of its output."""
+    """Refuses, before any work, any output that `convert` would refuse."""
     kind = to or kind_by_name(out)
     if kind not in KINDS:
         raise UserError(f"--to: '{kind}' is unknown; must be {', '.join(KINDS)}", "--to csv")
@@ -66,9 +68,11 @@ def kind_by_name(out: Path) -> str:
 
 @contextlib.contextmanager
 def whole_file(out: Path, *, force: bool, option: str) -> Iterator[Path]:
-    """A file beside `out` to write into; it becomes `out` at the end, or goes."""
+    """Temporary file in the folder of `out`, which is renamed to `out` on success and removed
+    otherwise.
+    """
     _check_place(out, force=force, option=option)
-    elsewhere = "write it elsewhere, where there is room and permission"
+    elsewhere = "write it elsewhere, where there is space and permission"
     with system_errors(f"{out} cannot be written", elsewhere):
         handle, name = tempfile.mkstemp(
             prefix=f".{out.name[:100]}.", suffix=".part", dir=out.parent
@@ -90,10 +94,10 @@ def _check_place(out: Path, *, force: bool, option: str) -> None:
     if out.is_dir():
         raise UserError(f"{option}: {out} is a directory; must be a file", f"{out}/trace.csv")
     if out.exists() and not out.is_file():
-        raise UserError(f"{option}: {out} is no regular file", "name a file to make")
+        raise UserError(f"{option}: {out} is not a regular file", "name a file to make")
     if os.path.lexists(out) and not force:
         raise UserError(
-            f"{option}: {out} exists already", "take another name, or replace it with --force"
+            f"{option}: {out} exists already", "choose another name, or replace it with --force"
         )
     if not out.parent.is_dir():
         raise UserError(
@@ -111,7 +115,8 @@ def _into_place(part: Path, out: Path, *, force: bool) -> None:
     if force:
         part.replace(out)
     else:
-        os.link(part, out)  # unlike a rename, fails if another file has taken the name meanwhile
+        # unlike a rename, fails if another file has taken the name in the meantime
+        os.link(part, out)
 
 
 def _umask() -> int:
@@ -121,7 +126,7 @@ def _umask() -> int:
 
 
 def written(source: TraceSource, part: Path, kind: str) -> TraceSummary:
-    """Writes a trace into `part`, as one of `KINDS`."""
+    """Writes a trace to `part`, as one of `KINDS`."""
     if kind == "parquet":
         return in_order(source, lambda trace: _parquet(trace, part))
     return source.convert(part, kind)
@@ -157,9 +162,11 @@ SCALES = (1e-4, 10.0)
 
 
 def source(name: str, *, scale: float = 1.0, seed: int = 1) -> TraceSource:
-    """Where the trace's requests come from. Raises UserError if one of them is not allowed. `name`:
-    one of `traces.names()`. `scale`: times the published number of I/Os, 0.0001 to 10; addresses
-    shrink alike. `seed`: the same one gives the same trace, on every platform."""
+    """Source of a synthesized trace. `name`: one of `traces.names()`. `scale`: factor for the
+    published number of I/Os, 0.0001 to 10; addresses shrink in the same proportion. `seed`:
+    the same seed gives the same trace, on every platform. Raises UserError if an argument is
+    not allowed.
+    """
     if name not in _core.synth_names():
         raise UserError(
             f"trace '{name}' is unknown; must be {', '.join(_core.synth_names())}",

@@ -1,8 +1,7 @@
-"""A trace's picture: addresses over time, rate over time, sizes.
+"""Picture of a trace: addresses over time, rate over time, sizes.
 
 Addresses are drawn for at most 200,000 requests, every n-th of the trace; rates and sizes count
-all.
-Memory is bounded: two passes over the file, the first for the statistics.
+all. Memory is bounded: two passes over the file, the first for the statistics.
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 def picture(
     what: Path | TraceSource, described: Described, out: Path, *, force: bool = False
 ) -> None:
-    """Draws a trace into a PNG file. Raises UserError or EnvironmentProblem as `info`; and if `out`
-    exists or cannot be written. `what`: as for `info`. `described`: what `info` said of it. `out`:
-    the file to make; `force` replaces one that exists."""
+    """Draws a trace into a PNG file. `what`: as for `info`. `described`: the output of `info`
+    for it. `out`: the file to create; `force` replaces an existing one. Raises UserError or
+    EnvironmentProblem as `info`; and if `out` exists or cannot be written.
+    """
     source = source_of(what)
     path = source.path
     if path is not None and not path.is_file():
@@ -43,7 +43,7 @@ def picture(
 
 
 class _Gathered:
-    """What the picture needs of all requests."""
+    """Data for the picture, gathered from all requests."""
 
     def __init__(self, trace: TraceBatches, described: Described) -> None:
         self.bin_s = max(described.figures["duration_s"], 1e-6) / BINS
@@ -78,7 +78,7 @@ def _draw(name: str, described: Described, gathered: _Gathered, part: Path) -> N
         f"{units.si_bytes(figures['read_bytes'])}; {figures['writes']:,} writes, "
         f"{units.si_bytes(figures['written_bytes'])}; {figures['duration_s']:.6g} s"
     )
-    # No mathematics in a file's name.
+    # A "$" in the file name must not start a formula.
     figure.suptitle(title.replace("$", r"\$"))
     _addresses(top, gathered)
     times = (np.arange(BINS) + 0.5) * gathered.bin_s

@@ -1,4 +1,4 @@
-"""Traces in: statistics, and batches of columns."""
+"""Trace input: statistics, and batches of columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIGURES = (
 )
 """Fields of `drivebay trace info --json`, in their order."""
 OPS = ("read", "write", "trim", "flush")
-"""What the numbers in the column `op` mean."""
+"""Names of the numbers in the column `op`."""
 
 T = TypeVar("T")
 
@@ -40,15 +40,15 @@ def file_source(
     time_unit: str | None = None,
     columns: str | None = None,
 ) -> TraceSource:
-    """Where the requests of a recorded trace come from. Raises UserError if there is no such file,
-    or what is said of it has no meaning.
+    """Source of a recorded trace's requests. Raises UserError if the file does not exist, or an
+    argument is invalid.
 
     Parameters
     ----------
-    path : the trace, compressed by gzip, bzip2, zstd or xz or not.
+    path : the trace, uncompressed or compressed by gzip, bzip2, zstd or xz.
     from_ : one of `traces.formats()`; None to detect it.
-    time_unit : of its times, "s", "ms", "us" or "ns"; None for that of the format.
-    columns : of CSV and Parquet, which column holds what: "time=ts:us,offset=lba:512"; see
+    time_unit : unit of its times, "s", "ms", "us" or "ns"; None for that of the format.
+    columns : assignment of columns of CSV and Parquet: "time=ts:us,offset=lba:512"; see
         docs/concepts/traces.md.
     """
     if not path.exists():
@@ -64,20 +64,22 @@ def source_of(what: Path | TraceSource) -> TraceSource:
 
 
 def info(what: Path | TraceSource) -> Described:
-    """A trace's statistics, in one pass and bounded memory. Raises UserError if the trace is of no
-    known format or damaged; with the line; EnvironmentProblem if the file cannot be read. `what`: a
-    recorded trace, whose format is detected; or what `file_source` or `source` gave."""
-    found, summary = source_of(what).info()
-    figures = {name: getattr(found, name) for name in FIGURES}
+    """Computes a trace's statistics, in one pass and bounded memory. `what`: a recorded trace,
+    whose format is detected; or the output of `file_source` or `source`. Raises UserError,
+    with the line, if the trace has no known format or is damaged; EnvironmentProblem if the
+    file cannot be read.
+    """
+    described, summary = source_of(what).info()
+    figures = {name: getattr(described, name) for name in FIGURES}
     for shares in ("size_share", "queue_depth_share"):
         figures[shares] = figures[shares] and dict(figures[shares])
     return Described(figures, summary)
 
 
 def batches(what: Path | TraceSource) -> Iterator[TraceColumns]:
-    """A trace in order of time, as columns; nothing is held beyond a batch. Raises UserError or
-    EnvironmentProblem as `info`; UserError also where the trace must be sorted first
-    (`TraceSource.sorted`): a request comes more than 262,144 requests late.
+    """Yields a trace in order of time, as columns; only one batch is held in memory. Raises
+    UserError or EnvironmentProblem as `info`; UserError also if the trace must be sorted first
+    (`TraceSource.sorted`): a request is more than 262,144 requests late.
 
     Parameters
     ----------
@@ -94,7 +96,9 @@ def batches(what: Path | TraceSource) -> Iterator[TraceColumns]:
 
 
 def in_order(source: TraceSource, work: Callable[[TraceBatches], T]) -> T:
-    """Runs `work` on the trace streaming, and again sorting if that turns out to be needed."""
+    """Runs `work` on the trace as a stream, and again on the sorted trace if sorting turns out
+    to be needed.
+    """
     if source.path is None or source.path.is_file():  # a pipe cannot be read twice
         with contextlib.suppress(TraceOrderError):
             return work(source.batches())

@@ -1,12 +1,12 @@
-"""Recording the I/Os of a block device through the kernel's tracepoints in tracefs.
+"""Recording of a block device's I/Os through the kernel's tracepoints in tracefs.
 
 Sources: the kernel's Documentation/trace (ftrace.rst, events.rst), include/trace/events/block.h.
-block_rq_issue and block_rq_complete go into a tracing instance of our own, filtered by device, so
-that nothing else on the machine is disturbed; the instance is removed whatever happens, and one
-that a killed drivebay has left is removed by the next. blktrace's files in debugfs are refused on
-a locked-down kernel; tracefs is not.
+block_rq_issue and block_rq_complete go into a separate tracing instance, filtered by device, so
+that other users of tracing are not disturbed. The instance is always removed; the next recording
+removes one that a killed drivebay left. blktrace's files in debugfs are refused on a locked-down
+kernel; tracefs is not.
 
-Leaves out: requests on the way when the recording ends have no response time. Times are whole
+Leaves out: requests in flight when the recording ends have no response time. Times are whole
 microseconds, as the kernel prints them. Effect: latencies of some microseconds are coarse.
 """
 
@@ -33,17 +33,19 @@ from drivebay.traces.read import file_source
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 EVENTS = ("block_rq_issue", "block_rq_requeue", "block_rq_complete")
 BUFFER_BYTES_ALL = 256 << 20
-"""Of all processors together; 32 MiB each at most. An event takes about 100 bytes."""
+"""Buffer size of all processors together; 32 MiB each at most. An event takes about 100 bytes."""
 BUFFER_BYTES_EACH = 32 << 20
 SLEEP_S = 0.02
-"""Between looks at the buffer: at a million I/Os per second it fills in 150 ms."""
+"""Interval between reads of the buffer: at a million I/Os per second it fills in 150 ms."""
 READ_BYTES = 1 << 20
 PREFIX = "drivebay-"
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recording: seconds, events that the kernel had to drop, and what was written."""
+    """A recording: its length in seconds, the number of events that the kernel dropped, and a
+    summary of the written trace.
+    """
 
     seconds: float
     lost_events: int
@@ -61,16 +63,16 @@ def record(
     tell: Callable[[float, int], None] = lambda _seconds, _bytes: None,
 ) -> Recorded:
     """Records a block device's I/Os and writes them as a trace; Ctrl-C ends it early. Raises
-    UserError if `device` is none, `out` exists, or no I/O came in that time; EnvironmentProblem if
-    tracing is not possible or not permitted.
+    UserError if `device` is not a block device, `out` exists, or no I/O came in that time;
+    EnvironmentProblem if tracing is not possible or not permitted.
 
     Parameters
     ----------
     device : a whole block device.
-    out : the file to make, a format of `convert` by its ending or by `to`.
-    seconds : how long.
-    tracefs : where tracefs is mounted; None to look in the usual places.
-    tell : called now and then with seconds passed and bytes of text recorded.
+    out : the file to create, in a format of `convert` chosen by its extension or by `to`.
+    seconds : length of the recording.
+    tracefs : mount point of tracefs; None to search the usual places.
+    tell : called regularly with the seconds passed and the bytes of text recorded.
     """
     number = _device_number(device)
     check_out(out, to=to, force=force, option="--out")
@@ -91,7 +93,7 @@ def _device_number(device: str) -> int:
     with system_errors(f"{device}", "see: drivebay drives", UserError):
         status = os.stat(device)
     if not stat.S_ISBLK(status.st_mode):
-        raise UserError(f"{device} is no block device", "see them with: drivebay drives")
+        raise UserError(f"{device} is not a block device", "see them with: drivebay drives")
     major, minor = os.major(status.st_rdev), os.minor(status.st_rdev)
     sysfs = Path(f"/sys/dev/block/{major}:{minor}")
     if (sysfs / "partition").exists():
@@ -100,7 +102,7 @@ def _device_number(device: str) -> int:
             f"{device} is a partition; the kernel counts a drive's I/Os as a whole",
             f"drivebay trace record {whole}",
         )
-    return major << 20 | minor  # as the kernel has it inside, see MKDEV
+    return major << 20 | minor  # the kernel's internal format, see MKDEV
 
 
 def _tracefs() -> Path:
@@ -125,7 +127,7 @@ def _not_permitted() -> EnvironmentProblem:
 
 @contextlib.contextmanager
 def _instance(tracefs: Path) -> Iterator[Path]:
-    """A tracing instance of our own, gone at the end."""
+    """A tracing instance for this process, removed at the end."""
     for left in tracefs.glob(f"instances/{PREFIX}*"):
         if not Path("/proc", left.name.removeprefix(PREFIX)).exists():
             _remove(left)
@@ -146,7 +148,9 @@ def _instance(tracefs: Path) -> Iterator[Path]:
 
 
 def _remove(instance: Path) -> None:
-    """Off, then away; a reader that still has it open keeps it busy for a moment."""
+    """Switches the events off and removes the instance; a reader that has it open keeps it busy
+    for a moment.
+    """
     for event in EVENTS:
         with contextlib.suppress(OSError):
             (instance / "events/block" / event / "enable").write_text("0")
@@ -165,7 +169,8 @@ def _set_up(instance: Path, number: int) -> None:
     settings = {"buffer_size_kb": str(each >> 10), "trace_clock": "mono", "tracing_on": "1"}
     for event in EVENTS:
         settings[f"events/block/{event}/filter"] = f"dev == {number}"
-    for event in reversed(EVENTS):  # completions first: every issue recorded can be answered
+    # completions first, so that every recorded issue can have its completion
+    for event in reversed(EVENTS):
         settings[f"events/block/{event}/enable"] = "1"
     for name, value in settings.items():
         with system_errors(
@@ -179,7 +184,7 @@ def _set_up(instance: Path, number: int) -> None:
 def _record(
     instance: Path, number: int, file: BinaryIO, seconds: float, tell: Callable[[float, int], None]
 ) -> tuple[float, int]:
-    """Seconds recorded, and events lost."""
+    """Records; returns the seconds recorded and the number of lost events."""
     stop = threading.Event()
     with signals.heard(stop.set):
         _set_up(instance, number)
@@ -205,7 +210,7 @@ def _drain(pipe: int, file: BinaryIO) -> None:
 
 
 def _lost(instance: Path) -> int:
-    """Events that were overwritten before we read them, or never found room."""
+    """Events that were overwritten before they were read, or found no space."""
     lost = 0
     for stats in instance.glob("per_cpu/cpu*/stats"):
         for line in stats.read_text().splitlines():

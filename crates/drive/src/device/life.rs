@@ -1,17 +1,17 @@
-//! Life that is not simulated: what happened since a mark happens so many times more.
+//! Life that is not simulated: the events since a mark are repeated many times by computation.
 //!
 //! A method of sampled simulation (as Wunderlich et al., "SMARTS", ISCA 2003, for processors): a
-//! window of real commands is simulated at the present age, then wear, time and counters go on by
-//! multiples of what the window did, and the next window follows. Data, map, free space, heat and
-//! clock stay where the window left them.
+//! window of real commands is simulated at the present age, then wear, time and counters advance by
+//! multiples of the window's, and the next window follows. Data, map, free space, heat and clock
+//! stay as they were at the end of the window.
 //!
-//! Erases spread evenly over the superblocks that the window erased, apart for those of a static
-//! SLC cache: what fell to each in one window is chance, which evens out over many. Those that it
-//! did not erase keep their data, which ages. Blocks fail as they would erase by erase; a
-//! superblock whose blocks find no spare stays in use until its next erase, which is simulated. So
-//! the steps must be small against what is left of the spares: that is the caller's part. Left out:
-//! which superblock's turn it was for how long, heat of the time between, energy, and
-//! `health.end_of_life`, which counts commands.
+//! Erases spread evenly over the superblocks that the window erased, separately for those of a
+//! static SLC cache: the share of each superblock in one window is chance, which evens out over
+//! many. Superblocks that it did not erase keep their data, which ages. Blocks fail as they would
+//! erase by erase; a superblock whose blocks find no spare stays in use until its next erase, which
+//! is simulated. Therefore the caller must choose steps that are small compared with the remaining
+//! spares. Left out: the time that each superblock waited for its turn, heat of the time between,
+//! energy, and `health.end_of_life`, which counts commands.
 
 use drivebay_units::Nanos;
 
@@ -20,18 +20,18 @@ use crate::physics::reliability::Reliability;
 use crate::profile::Lived;
 use crate::timeline::NEVER;
 
-/// Where a drive stood: [`Device::mark`].
+/// State of a drive at a moment: [`Device::mark`].
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Wear of each superblock.
+    /// Erases of each superblock.
     cycles: Vec<u32>,
-    /// Everything counted, simulated or not.
+    /// All counters, simulated or not.
     counted: Lived,
     reliability: Reliability,
 }
 
 impl Device {
-    /// Where the drive stands now.
+    /// Returns a mark of the present state.
     #[must_use]
     pub fn mark(&self) -> Mark {
         let superblocks = self.media.page_mapped().map(|flash| flash.backend.ftl.cycles_of_all());
@@ -42,8 +42,8 @@ impl Device {
         }
     }
 
-    /// What happened since the mark happens `times` times more, in `elapsed` together, without
-    /// being simulated. No request may be under way.
+    /// Repeats the events since the mark `times` times, in `elapsed` together, without simulation.
+    /// No request may be under way.
     pub fn live(&mut self, since: &Mark, times: f64, elapsed: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         assert!((0.0..=1e9).contains(&times), "a multiple of the window");
@@ -66,7 +66,7 @@ impl Device {
         }
     }
 
-    /// Everything counted since the drive was made, and before; without the erases.
+    /// All counters since the drive was made, and from its life before, except erases.
     fn counted(&self) -> Lived {
         let (health, counters) = (self.health(), self.counters());
         let (read_bytes, written_bytes) = self.host_bytes();

@@ -1,11 +1,11 @@
-//! The power fails: what is lost, and when the drive is back.
+//! Power cuts: lost data, and time until the drive is ready again.
 //!
-//! Everything that has not been programmed by then is gone: the write buffer, and programs under
-//! way. Commands not yet answered are dropped. What was flushed, written with FUA, or copied by
-//! garbage collection before its source was erased, is there; with power-loss protection, all that
-//! was acknowledged. The time to come back is that of reading the open superblocks' spare bytes on
-//! all dies at once. guess: real firmware also reads its journal, and takes tenths of a second to
-//! start.
+//! All data that has not been programmed by then is lost: the write buffer, and programs under way.
+//! Commands not yet answered are dropped. Data that was flushed, written with FUA, or copied by
+//! garbage collection before its source was erased survives; with power-loss protection, all
+//! acknowledged data survives. The time to come back is that of reading the open superblocks' spare
+//! bytes on all dies at once. guess: real firmware also reads its journal, and takes tenths of a
+//! second to start.
 
 use drivebay_units::{Lpn, Nanos};
 
@@ -16,41 +16,43 @@ use crate::firmware::scheduler::Scheduler;
 use crate::host::interface::HostInterface;
 use crate::timeline::NEVER;
 
-/// What a power cut did.
+/// Result of a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// 4 KiB pages whose newest data is lost; they read as before it was written.
     pub lost_pages: u64,
-    /// When the drive answers again, if power comes back at once.
+    /// Time at which the drive answers again if power returns at once.
     pub ready: Nanos,
 }
 
 impl Device {
-    /// Where the newest version of a sector's page was put; none if the page holds no data. Asked
-    /// right after the write was served, the answer belongs to that write. Cost: 1 map entry.
+    /// Location of the newest version of a sector's page; `None` if the page holds no data. If
+    /// called right after the write was served, the answer belongs to that write. Cost: 1 map
+    /// entry.
     #[must_use]
     pub fn stream_page(&self, lba: u64) -> Option<StreamPage> {
         let Some(flash) = self.media.page_mapped() else { return Some(StreamPage::default()) };
         flash.backend.stream_page(flash.page_of(lba))
     }
 
-    /// Whether what was put there since the last power cut or erase would outlive one at `at`.
+    /// True if data that was put there since the last power cut or erase would survive a power cut
+    /// at `at`.
     #[must_use]
     pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
         self.media.page_mapped().is_none_or(|flash| flash.backend.path.survives(place, at))
     }
 
-    /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the
-    /// dies have begun by then. To be followed by [`Device::power_cut`].
+    /// Prepares for a power cut at `at`: [`Device::is_programmed`] then knows all programs that the
+    /// dies have begun by then. [`Device::power_cut`] must follow.
     pub fn before_power_cut(&mut self, at: Nanos) {
         if let Some(flash) = self.media.page_mapped_mut() {
             flash.backend.dies_until(at);
         }
     }
 
-    /// Before a power cut of a drive with zones, one that takes more than it must: these sectors
-    /// too, and what their zone holds behind them. They lie no further back than the write buffer
-    /// is large.
+    /// Discards these sectors, and data after them in their zone, before a power cut of a drive
+    /// with zones. This models a power cut that loses more than necessary. The sectors must be
+    /// within the write buffer's size of the newest data.
     pub fn lose(&mut self, lba: u64, sectors: u64) {
         if let (Some(flash), true) = (self.media.page_mapped_mut(), self.zones.is_some()) {
             let (first, last) = (flash.page_of(lba), flash.page_of(lba + sectors - 1));
@@ -58,10 +60,9 @@ impl Device {
         }
     }
 
-    /// Cuts the power at `at`, which must not lie before the last submission, and turns it on
-    /// again.
+    /// Cuts the power at `at`, which must not be before the last submission, and turns it on again.
     ///
-    /// Requests without a completion, and those whose completion lies after `at`, were never
+    /// Requests without a completion, and those whose completion is after `at`, were never
     /// answered.
     pub fn power_cut(&mut self, at: Nanos) -> Recovery {
         debug_assert!(at >= self.now(), "time does not go back");
@@ -77,12 +78,12 @@ impl Device {
                 let scan = flash.backend.path.nand.read_time().times(pages);
                 let mut lost_pages = lost_pages << self.spec.geometry.unit_shift;
                 if let Some(zones) = &mut self.zones {
-                    // The host may have written the zone anew behind a reset.
+                    // The host may have rewritten the zone after a reset.
                     for io in self.scheduler.resets() {
                         let first = flash.page_of(io.lba);
                         flash.backend.ftl.trim(first, io.sectors / 8);
                     }
-                    // What is buffered, and what was taken and waits.
+                    // Buffered data, and accepted data that waits.
                     let waiting = self.scheduler.waiting_sectors() / 8;
                     let recent = flash.backend.buffered_pages() + waiting;
                     let is_mapped = |page| flash.backend.ftl.look_up(Lpn(page as u32)).is_some();
@@ -106,7 +107,7 @@ impl Device {
         Recovery { lost_pages, ready }
     }
 
-    /// Forgets what the drive was about to do for itself.
+    /// Discards planned background work.
     pub(super) fn forget_work_under_way(&mut self) {
         if let Some(flash) = self.media.page_mapped_mut() {
             flash.forget_work_under_way(&self.spec);

@@ -1,4 +1,4 @@
-//! What the drive says about itself: the health log, peak power; and the end of an idle time.
+//! Reports of the drive: the health log and peak power; and the end of an idle time.
 
 use std::ops::Range;
 
@@ -12,25 +12,25 @@ use crate::firmware::page_mapped::PageMappedMedia;
 use crate::physics::power::Wake;
 use crate::physics::thermal::STEP;
 
-/// What went through a placement handle, or through the frontier of copies, in 4 KiB.
+/// Traffic of a placement handle, or of the frontier of copies, in 4 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandleUse {
     /// Reclaim group.
     pub group: u8,
-    /// Placement handle; none of the frontier of copies.
+    /// Placement handle; `None` for the frontier of copies.
     pub handle: Option<u8>,
-    /// Written by the host; into the frontier of copies: copied from the handles for the first
-    /// time.
+    /// Data written by the host; for the frontier of copies: data copied from the handles for the
+    /// first time.
     pub written_4k: u64,
-    /// Copied out of its reclaim units by garbage collection: write amplification is `written` and
-    /// this over `written`.
+    /// Data copied out of its reclaim units by garbage collection. Write amplification is
+    /// (`written` + `copied`) / `written`.
     pub copied_4k: u64,
-    /// What can still be written to its present reclaim unit (RUAMW).
+    /// Space left in its present reclaim unit (RUAMW).
     pub unit_left_4k: u64,
 }
 
 impl Device {
-    /// A command that the host begins at `at` ends an idle time: what it has to wake.
+    /// Ends an idle time with a command that the host begins at `at`; returns the wake-up delays.
     #[cold]
     pub(super) fn end_idle(&mut self, at: Nanos) -> Wake {
         let idle = self.log.end_idle(at);
@@ -38,13 +38,13 @@ impl Device {
         let wake = power.wake(idle);
         if let Some(asleep) = power.asleep(idle) {
             self.log.wake(asleep);
-            // Account for the states while it is known when the idle time began.
+            // The states must be accounted for while the beginning of the idle time is known.
             self.advance_thermal(at);
         }
         wake
     }
 
-    /// The health log at this moment.
+    /// Health log at this moment.
     #[must_use]
     pub fn health(&self) -> Health {
         let thermal = self.thermal.log;
@@ -96,19 +96,19 @@ impl Device {
         f64::from(self.spec.geometry.superblocks - self.spec.geometry.bad_superblocks).max(1.0)
     }
 
-    /// What went through each placement handle so far, group by group, and where its copies share a
-    /// frontier (initial isolation) behind them all through that of each group. Empty on a drive
-    /// without placement.
+    /// Traffic of each placement handle so far, group by group. If copies share a frontier (initial
+    /// isolation), the frontiers of copies of all groups follow. Empty on a drive without
+    /// placement.
     #[must_use]
     pub fn placement(&self) -> Vec<HandleUse> {
         let Some(flash) = self.media.page_mapped() else { return Vec::new() };
         let (ftl, streams) = (&flash.backend.ftl, self.spec.streams);
         let in_4k = |pages: u64| pages << self.spec.geometry.unit_shift;
         let unit = u64::from(self.spec.geometry.superblock_pages);
-        let of_stream = |stream: usize| {
+        let handle_use = |stream: usize| {
             let own = ftl.stream_use()[stream];
             let copies = streams.of_group(streams.group_of(stream)).copies_of(stream);
-            // Persistently isolated, its copies have a frontier of their own.
+            // With persistent isolation, copies of a handle have their own frontier.
             let copied = match streams.are_apart() && copies != stream {
                 true => own.copied + ftl.stream_use()[copies].copied,
                 false => own.copied,
@@ -126,12 +126,11 @@ impl Device {
         let copies = (0..streams.groups).map(|group| streams.of_group(group).copies);
         let shared = copies.filter(|_| streams.handles > 0 && !streams.are_apart());
         let hosts = streams.hosts().filter(|_| streams.handles > 0);
-        hosts.chain(shared).map(of_stream).collect()
+        hosts.chain(shared).map(handle_use).collect()
     }
 
-    /// From now on it is counted how much is copied of each of these ranges of sectors, which do
-    /// not overlap; of none: no more. Returns what was counted before, in 4 KiB. Not part of a
-    /// saved state.
+    /// Starts counting copies of each of these ranges of sectors, which must not overlap; an empty
+    /// list ends the count. Returns the previous counts, in 4 KiB. Not part of a saved state.
     pub fn count_copies_of(&mut self, sectors: &[Range<u64>]) -> Vec<u64> {
         let Some(flash) = self.media.page_mapped_mut() else { return vec![0; sectors.len()] };
         let page = |lba: u64| flash.page_of(lba).0;
@@ -140,15 +139,15 @@ impl Device {
         copied.into_iter().map(|pages| pages << self.spec.geometry.unit_shift).collect()
     }
 
-    /// How often the link has been down by `at`.
+    /// Number of link outages by `at`.
     #[must_use]
     pub fn link_outages(&self, at: Nanos) -> u64 {
         let link = self.spec.outages.as_ref().and_then(|outages| outages.link);
         link.map_or(0, |link| link.begun(at))
     }
 
-    /// From now on the first `limit` events are kept, and how busy dies and channels are; what was
-    /// kept before is gone.
+    /// Starts keeping the first `limit` events and the activity of dies and channels; discards
+    /// those kept before.
     pub fn keep_events(&mut self, limit: usize) {
         match &mut self.media {
             Media::PageMapped(flash) => flash.backend.keep_events(limit),
@@ -156,7 +155,7 @@ impl Device {
         }
     }
 
-    /// What was kept since [`Device::keep_events`], which ends with this.
+    /// Returns the events since [`Device::keep_events`], and stops keeping them.
     pub fn take_events(&mut self) -> Option<Events> {
         match &mut self.media {
             Media::PageMapped(flash) => flash.backend.take_events(),
@@ -164,12 +163,12 @@ impl Device {
         }
     }
 
-    /// Counts that the drive was switched off and on again; `clean` if the host announced it.
+    /// Counts a power cycle; `clean` is true if the host announced it.
     pub fn count_power_cycle(&mut self, clean: bool) {
         self.log.count_power_cycle(clean);
     }
 
-    /// Highest mean power of a step of 100 ms since the last call, watt.
+    /// Highest mean power of a step of 100 ms since the last call, in watts.
     pub fn take_peak_power_w(&mut self) -> f64 {
         self.thermal.take_peak_nj() as f64 / 1e9 / STEP.as_secs_f64()
     }

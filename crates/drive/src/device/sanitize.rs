@@ -1,18 +1,18 @@
-//! Everything is erased: Sanitize and Format NVM, with the time they take.
+//! Erasure of all data: Sanitize and Format NVM, and their duration.
 //!
 //! Sources: NVM Express base specification 2.0, Sanitize (block erase, crypto erase, overwrite) and
 //! Format NVM (secure erase settings 1, user data, and 2, cryptographic: for a drive of one
-//! namespace they do the same). A block erase erases what is not erased, on all dies at once, one
-//! superblock after the other: tBERS each, and each counts as wear. A crypto erase changes the key:
-//! nothing can be read any more, but flash is erased only when it is used again, one superblock
-//! ahead as always. An overwrite erases and programs all flash pages, those of spare superblocks
-//! too, in each of its passes: tBERS and the sum of tPROG on each die, no faster than its channel
-//! brings the data; the pattern comes from the controller, not over the link. ATA's SECURITY ERASE
-//! UNIT is a block erase. No other command is served meanwhile; all data, the write buffer's too,
-//! is gone; unmapped pages read as zeros. Media that is written in place has nothing to erase
-//! before it is written: it only changes the key, but can be overwritten. Not modelled: blocks that
-//! fail in these erases, what heat does to the rate of an overwrite (it does heat the drive),
-//! progress while commands that may go on are served.
+//! namespace they do the same). A block erase erases all blocks that are not erased, on all dies at
+//! once, one superblock after the other: tBERS each, and each counts as wear. A crypto erase
+//! changes the key: nothing can be read any more, but flash is erased only when it is used again,
+//! one superblock ahead as always. An overwrite erases and programs all flash pages, including
+//! those of spare superblocks, in each of its passes: tBERS and the sum of tPROG on each die, no
+//! faster than its channel brings the data; the pattern comes from the controller, not over the
+//! link. ATA's SECURITY ERASE UNIT is a block erase. No other command is served meanwhile. All data
+//! is lost, including that in the write buffer; unmapped pages read as zeros. Media that is written
+//! in place needs no erase before a write: a block erase only changes the key, but it can be
+//! overwritten. Not modelled: blocks that fail in these erases, the effect of heat on the rate of
+//! an overwrite (it does heat the drive), progress while commands that may go on are served.
 
 use drivebay_units::Nanos;
 
@@ -20,33 +20,32 @@ use super::Device;
 use crate::firmware::media::Media;
 use crate::timeline::NEVER;
 
-/// How everything is erased.
+/// Method of erasing all data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sanitize {
     /// Sanitize, block erase; Format NVM, user data erase; ATA secure erase.
     Block,
     /// Sanitize, crypto erase; Format NVM, cryptographic erase.
     Crypto,
-    /// Sanitize, overwrite: all media is written so often with a pattern.
+    /// Sanitize, overwrite: all media is written with a pattern in this number of passes.
     Overwrite(u32),
 }
 
-/// Making a new key and an empty map. guess: drives say seconds at most; no measurement is
-/// published.
+/// Time to make a new key and an empty map. guess: drives specify seconds at most; no measurement
+/// is published.
 const NEW_KEY: Nanos = Nanos::millis(100);
 
 impl Device {
-    /// Format NVM, beginning at `at`, with a secure erase or without; returns when that is done.
+    /// Runs Format NVM from `at` on, with or without a secure erase; returns its end.
     ///
-    /// Without one (setting 0) all pages are unmapped, as by a TRIM of the whole drive, and nothing
-    /// more: in this model the same as a crypto erase, which leaves flash as it is too. Under the
-    /// conditions of [`Device::sanitize`].
+    /// Without a secure erase (setting 0) all pages are only unmapped, as by a TRIM of the whole
+    /// drive. In this model that is the same as a crypto erase, which also leaves flash unchanged.
+    /// The conditions of [`Device::sanitize`] apply.
     pub fn format(&mut self, at: Nanos, secure: Option<Sanitize>) -> Nanos {
         self.sanitize(at, secure.unwrap_or(Sanitize::Crypto))
     }
 
-    /// Erases everything, beginning at `at`; returns when that is done, which is the drive's time
-    /// then.
+    /// Erases all data from `at` on; returns the end, which is then the drive's time.
     ///
     /// No request may be under way: a host waits for its queues, and a drive refuses others
     /// meanwhile.
@@ -56,13 +55,13 @@ impl Device {
         self.pass_until(done)
     }
 
-    /// As [`Device::sanitize`], but what was mapped stays so, whatever it holds then.
+    /// Erases as [`Device::sanitize`], but keeps mapped pages mapped, with undefined contents.
     pub fn sanitize_kept(&mut self, at: Nanos, how: Sanitize) -> Nanos {
         let done = self.erase_media(at, how);
         self.pass_until(done)
     }
 
-    /// About what [`Device::sanitize`] takes of a drive that is all in use.
+    /// Approximate time of [`Device::sanitize`] for a drive that is completely in use.
     #[must_use]
     pub fn sanitize_time(&self, how: Sanitize) -> Nanos {
         match (&self.media, how) {
@@ -96,8 +95,8 @@ impl Device {
         }
     }
 
-    /// Writes all flash so often, one superblock after the other, each as often as is asked: heat
-    /// and wear go with it.
+    /// Overwrites all flash, one superblock after the other, each with all passes; this causes heat
+    /// and wear.
     fn overwrite(&mut self, from: Nanos, passes: u32) -> Nanos {
         let mut done = from;
         for index in 0..self.spec.geometry.superblocks {
@@ -108,7 +107,7 @@ impl Device {
         done
     }
 
-    /// The drive has worked until then, and its time is that.
+    /// Advances the drive's time to `done`; the drive has worked until then.
     fn pass_until(&mut self, done: Nanos) -> Nanos {
         self.controller.ftl_core().wait_until(done);
         self.log.complete(done);
@@ -117,8 +116,8 @@ impl Device {
         done
     }
 
-    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, temperature
-    /// and wear stay. [`Device::sanitize`] is the command, with its time.
+    /// Purges the drive between tests: removes all data and erases all superblocks in no time;
+    /// clock, temperature and wear stay. [`Device::sanitize`] is the command with its duration.
     pub fn secure_erase(&mut self) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         self.forget_data(true);

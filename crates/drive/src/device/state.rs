@@ -1,9 +1,9 @@
-//! A drive's state as a value: copied in memory, written to a stream, read back.
+//! The state of a drive as a value: copied in memory, written to a stream, read back.
 //!
-//! All of it: map, wear, clock, heat, requests under way, and where every random stream stands. A
-//! copy goes on exactly as its original does. What is read back is checked before it is used:
-//! nothing that was written by something else can make the drive index where nothing is, or count
-//! below zero. How a stream becomes a file is `drivebay-run`'s part.
+//! The state contains map, wear, clock, heat, requests under way, and the positions of all random
+//! streams. A copy continues exactly as its original. A state is checked before it is used: no
+//! foreign or damaged input can cause an index out of bounds or a count below zero. `drivebay-run`
+//! stores streams in files.
 
 use std::io::{BufReader, BufWriter, Read, Write};
 
@@ -15,13 +15,13 @@ use crate::io::DeviceError;
 use crate::persist::{Persist, StateError, ensure, persist};
 use crate::profile::Spec;
 
-/// Raised with every change of what is written: older states are not read.
+/// Version of the format, raised with every change of it; older states are not read.
 pub const STATE_VERSION: u32 = 33;
 
 persist!(Device: host_interface, link, controller, scheduler, media, thermal, log, lived, zones; given: spec, work_at);
 
 impl Device {
-    /// A drive in the same state, with memory of its own.
+    /// Copies the drive, with its own memory.
     ///
     /// # Errors
     /// [`DeviceError::Memory`].
@@ -29,7 +29,8 @@ impl Device {
         Ok(self.copied_into(Device::new(self.spec.clone(), 0)?))
     }
 
-    /// As [`Device::duplicate`], in the memory of another drive where that fits: cheaper.
+    /// Copies the drive as [`Device::duplicate`], but reuses the memory of another drive where it
+    /// fits, which is cheaper.
     ///
     /// # Errors
     /// [`DeviceError::Memory`].
@@ -37,14 +38,14 @@ impl Device {
         Ok(self.copied_into(other.reset(self.spec.clone(), 0)?))
     }
 
-    /// `fresh` is a new drive of the same profile.
+    /// Copies the state into `fresh`, a new drive of the same profile.
     fn copied_into(&self, mut fresh: Device) -> Device {
         fresh.copy_from(self);
         fresh.derive();
         fresh
     }
 
-    /// Works out what follows from the state.
+    /// Recomputes derived values from the state.
     fn derive(&mut self) {
         self.controller.set_costs(self.spec.throttle[self.thermal.step_held()].costs);
         self.media.page_mapped_mut().into_iter().for_each(|flash| flash.derive());
@@ -52,23 +53,23 @@ impl Device {
         self.work_at = Nanos::ZERO;
     }
 
-    /// Writes the state; the profile is not part of it.
+    /// Writes the state without the profile.
     ///
     /// # Errors
-    /// Those of the stream.
+    /// Errors of the stream.
     pub fn save(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, out);
         Persist::save(self, &mut out)?;
         out.flush()
     }
 
-    /// A drive of this profile in a state that was written by [`Device::save`].
+    /// Creates a drive of this profile in a state that [`Device::save`] wrote.
     ///
-    /// `memory`: a drive whose memory is used where it fits. A profile other than that of the drive
-    /// that was saved is noticed only if it needs tables of other sizes.
+    /// `memory` is a drive whose memory is reused where it fits. A profile that differs from that
+    /// of the saved drive is detected only if it needs tables of other sizes.
     ///
     /// # Errors
-    /// [`StateError`], if the stream ends early or holds no state of such a drive.
+    /// [`StateError`] if the stream ends early or does not hold a state of such a drive.
     pub fn restore(
         spec: Spec,
         memory: Option<Device>,
@@ -85,7 +86,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Checks that what was read is a state that this drive can be in.
+    /// Checks that this drive can be in the state that was read.
     fn check_state(&self) -> Result<(), StateError> {
         self.host_interface.check()?;
         self.link.check()?;

@@ -55,7 +55,7 @@ impl Controller {
         self.ftl_core.check()
     }
 
-    /// What work costs at the present clock.
+    /// Costs of work at the present clock.
     #[inline(always)]
     pub fn costs(&self) -> &Costs {
         &self.costs
@@ -70,18 +70,18 @@ impl Controller {
         &mut self.ftl_core
     }
 
-    /// Nanoseconds that the flash core has worked so far, and until when it has work.
+    /// Nanoseconds that the flash core has worked so far, and the end of its work.
     pub fn work(&self) -> (u64, Nanos) {
         (self.ftl_core.busy_ns(), self.ftl_core.free_at())
     }
 
-    /// When the host core can take another command.
+    /// Time when the host core can take another command.
     #[inline(always)]
     pub fn host_core_free_at(&self) -> Nanos {
         self.host_core.free_at()
     }
 
-    /// A command's pass through the host core.
+    /// Passes a command through the host core.
     #[inline(always)]
     pub fn run_host_core(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
         let (_, end) = self.host_core.reserve(from, self.costs.host_core);
@@ -89,7 +89,7 @@ impl Controller {
         end
     }
 
-    /// A command's pass through the flash core, which takes what `cost` makes of the costs.
+    /// Passes a command through the flash core, which costs `cost`.
     #[inline(always)]
     pub fn run_ftl_core(
         &mut self,
@@ -117,8 +117,8 @@ impl Controller {
         pass.end
     }
 
-    /// How long a command takes the flash core that takes `mean` on average. A draw is a hash of
-    /// the time and of all work so far.
+    /// Time of a command on the flash core, `mean` on average. A draw is a hash of the time and of
+    /// all work so far.
     #[cold]
     fn draw(&self, from: Nanos, mean: Nanos) -> Nanos {
         let varies = (mean.0 * self.costs.variation) >> SHARE_BITS;
@@ -128,8 +128,8 @@ impl Controller {
         Nanos(mean.0 - varies + drawn)
     }
 
-    /// Books time that the cores' clock sets, their work or waiting for it: what it takes at full
-    /// clock under `stage`, what the present clock adds as throttling. A wait that began at another
+    /// Books time that the cores' clock sets, their work or waiting for it: the time at full clock
+    /// under `stage`, the rest at the present clock as throttling. A wait that began at another
     /// clock is booked by the present one.
     #[inline(always)]
     pub fn book(&self, stage: Stage, len: Nanos, stages: &mut Stages) {
@@ -159,7 +159,7 @@ impl Controller {
         accepted
     }
 
-    /// When the data path to the link, or the limit that heat sets, lets a read go on.
+    /// Time when the data path to the link, or the limit that heat sets, lets a read go on.
     #[inline(always)]
     pub fn admit_read(&mut self, from: Nanos, bytes: u64, stages: &mut Stages) -> Nanos {
         let (limit, nominal) =

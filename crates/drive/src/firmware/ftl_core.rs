@@ -1,17 +1,17 @@
-//! The flash core: firmware that works for commands and for garbage collection, and how each waits
-//! for the other.
+//! The flash core, which runs the translation layer: firmware that works for commands and for
+//! garbage collection, and the waits of each for the other.
 //!
 //! Source of the split: SM951's controller has three ARM cores, one for the host and two for the
 //! flash (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the flash
 //! cores together; a command passes each in order. Garbage collection runs on the flash core, so
-//! commands wait behind it; how much of a wait is garbage collection's is remembered per command.
+//! commands wait for it; the share of garbage collection in each wait is remembered per command.
 
 use drivebay_units::Nanos;
 
 use crate::persist::{StateError, TIME_MAX, ensure, persist};
 use crate::timeline::Fifo;
 
-/// How many commands back the flash core remembers (a power of two): the deepest queue of a run.
+/// Number of commands that the flash core remembers (a power of two): the deepest queue of a run.
 const REMEMBERED: usize = 1024;
 
 #[derive(Clone, Copy, Default)]
@@ -41,7 +41,7 @@ persist!(FtlCore: fifo, gc, busy, shares, head, tail);
 /// A host command's pass through the flash core.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// When it was over.
+    /// Time when it was over.
     pub end: Nanos,
     /// Part of the wait that other host commands caused.
     pub queued: Nanos,
@@ -62,7 +62,7 @@ impl FtlCore {
         }
     }
 
-    /// Whether what is remembered of commands can be.
+    /// Checks a state that was read back.
     pub fn check(&self) -> Result<(), StateError> {
         let remembered = self.tail <= self.head && self.head - self.tail < REMEMBERED;
         let shares = self.shares.iter().all(|share| share.gc <= self.gc);
@@ -86,13 +86,13 @@ impl FtlCore {
         Pass { end, queued: wait.since(gc), gc }
     }
 
-    /// Gives `len` to garbage collection, right behind what was served last.
+    /// Gives `len` to garbage collection, right after what was served last.
     #[inline]
     pub fn gc(&mut self, len: Nanos) {
         self.gc_from(Nanos::ZERO, len);
     }
 
-    /// Garbage collection worked for `len` for which no command waits here.
+    /// Counts work of garbage collection for which no command waits here.
     pub fn work_beside(&mut self, len: Nanos) {
         self.busy += len.0;
     }
@@ -115,17 +115,17 @@ impl FtlCore {
         self.head += 1;
     }
 
-    /// Forgets all commands; what it has worked so far stays counted.
+    /// Forgets all commands; work so far stays counted.
     pub fn power_cut(&mut self) {
         *self = FtlCore { busy: self.busy, ..FtlCore::new() };
     }
 
-    /// Serves nothing before `until`.
+    /// Keeps the core from serving anything before `until`.
     pub fn wait_until(&mut self, until: Nanos) {
         self.fifo.reserve(until, Nanos::ZERO);
     }
 
-    /// When all that was asked so far is done.
+    /// Time when all that was asked so far is done.
     #[inline]
     pub fn free_at(&self) -> Nanos {
         self.fifo.free_at()

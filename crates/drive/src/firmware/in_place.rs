@@ -1,10 +1,9 @@
-//! The firmware of media that is written in place (`nand/in_place.rs`): the way of reads and
-//! writes.
+//! The firmware of media that is written in place (`nand/in_place.rs`): reads and writes.
 //!
 //! A write is complete when the media has it: there is no volatile buffer, so a flush has nothing
 //! to wait for and a power cut loses nothing that was acknowledged. A piece of 4 KiB that is
-//! written in part is read before. TRIM and Write Zeroes change nothing on the media: they cost
-//! what a command does.
+//! written in part is read before. TRIM and Write Zeroes change nothing on the media: they cost as
+//! much as a command without data.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -20,7 +19,7 @@ use crate::stage::Stage;
 /// log2 of sectors in 4 KiB.
 const PAGE_SHIFT: u32 = 3;
 
-/// The media, and what the host has written.
+/// Media and the host's writes to it.
 pub struct InPlaceMedia {
     pub cells: InPlace,
     /// Pieces of 4 KiB that the host wrote, whole or in part.
@@ -52,7 +51,7 @@ impl InPlaceMedia {
         Work { programmed: self.host_4k, page_reads, read_bytes, ..Work::default() }
     }
 
-    /// How often the whole of it has been written.
+    /// Number of times that the whole of it has been written.
     pub fn cycles(&self) -> f64 {
         self.cells.writes as f64 / (self.user_sectors >> PAGE_SHIFT) as f64
     }
@@ -80,7 +79,7 @@ impl InPlaceMedia {
         self.cells.write_all(from, self.pages() * u64::from(passes))
     }
 
-    /// What writing all of it takes.
+    /// Time to write all of it.
     pub fn overwrite_time(&self) -> Nanos {
         self.cells.time_of_writes(self.pages())
     }

@@ -1,4 +1,4 @@
-//! What stores the data, and the firmware for it: flash behind a translation layer, or media
+//! The media that stores the data, with its firmware: flash with a translation layer, or media
 //! written in place.
 
 use drivebay_units::{Nanos, Rng};
@@ -14,7 +14,7 @@ use crate::profile::Spec;
 
 /// The drive's media.
 pub enum Media {
-    /// Flash: dies, map, write buffer, garbage collection.
+    /// Page-mapped flash: dies, map, write buffer, garbage collection.
     PageMapped(Box<PageMappedMedia>),
     /// Cells that are written where the data lies.
     InPlace(Box<InPlaceMedia>),
@@ -23,7 +23,7 @@ pub enum Media {
 persist_variant!(Media: PageMapped, InPlace);
 
 impl Media {
-    /// Fresh media; `memory`: that of a drive whose tables are used where they fit.
+    /// Fresh media; `memory`: media of a drive whose tables are used where they fit.
     ///
     /// # Errors
     /// [`DeviceError::Memory`].
@@ -37,7 +37,7 @@ impl Media {
         })
     }
 
-    /// The flash, if it is that.
+    /// Page-mapped flash, if it is that.
     #[inline(always)]
     pub fn page_mapped(&self) -> Option<&PageMappedMedia> {
         match self {
@@ -46,12 +46,12 @@ impl Media {
         }
     }
 
-    /// What the flash's back end says; the default on other media.
-    pub fn of_back_end<T: Default>(&self, says: impl Fn(&BackEnd) -> T) -> T {
-        self.page_mapped().map_or_else(T::default, |flash| says(&flash.backend))
+    /// Result of `ask` for the flash's back end; the default on other media.
+    pub fn of_back_end<T: Default>(&self, ask: impl Fn(&BackEnd) -> T) -> T {
+        self.page_mapped().map_or_else(T::default, |flash| ask(&flash.backend))
     }
 
-    /// The flash, if it is that, to change.
+    /// Page-mapped flash, if it is that, to change.
     #[inline(always)]
     pub fn page_mapped_mut(&mut self) -> Option<&mut PageMappedMedia> {
         match self {
@@ -69,7 +69,7 @@ impl Media {
         }
     }
 
-    /// Time goes on: nothing will be asked of a channel for an earlier one.
+    /// Moves the time on: no channel will be asked for an earlier one.
     #[inline(always)]
     pub fn advance(&mut self, now: Nanos) {
         match self {
@@ -97,7 +97,7 @@ impl Media {
         }
     }
 
-    /// What has been done so far that takes energy, as far as the media does it.
+    /// Operations so far that take energy.
     pub fn work(&self) -> Work {
         match self {
             Media::PageMapped(flash) => flash.work(),

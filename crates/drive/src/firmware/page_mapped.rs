@@ -1,8 +1,9 @@
-//! The firmware of flash: serves commands with the flash back end, and has it collect garbage, fold
+//! The firmware of page-mapped flash: serves commands, and has the back end collect garbage, fold
 //! and refresh.
 //!
-//! The way of a read is in `read.rs`, that of what changes data in `write.rs`. What the drive does
-//! for itself is done behind commands and while the flash core has none (`firmware/scheduler.rs`).
+//! Reads are in `read.rs`, commands that change data in `write.rs`, zones in `zones.rs`. The
+//! drive's own work is done after commands and while the flash core has none
+//! (`firmware/scheduler.rs`).
 
 mod read;
 mod write;
@@ -29,7 +30,7 @@ use crate::timeline::NEVER;
 /// log2 of sectors in 4 KiB.
 const SHIFT_4K: u32 = 3;
 
-/// Flash, and what its firmware does beside the back end.
+/// Page-mapped flash and its firmware.
 pub struct PageMappedMedia {
     /// Map, superblocks, write buffer and dies.
     pub backend: BackEnd,
@@ -38,7 +39,7 @@ pub struct PageMappedMedia {
     read_ahead: Option<Box<ReadAhead>>,
     /// Pieces of 4 KiB that the host wrote, whole or in part.
     pub host_4k: u64,
-    /// Pages (mapping units) that these were brought up to.
+    /// Pages (mapping units) of these.
     pub host_pages: u64,
     geometry: Geometry,
     /// log2 of sectors in a page.
@@ -82,8 +83,8 @@ impl PageMappedMedia {
         })
     }
 
-    /// Flash that may still fail, in percent: as the back end has it, and as firmware counts it
-    /// down.
+    /// Flash that may still fail, in percent: the lesser of the back end's count and the firmware's
+    /// countdown.
     pub fn available_spare_percent(&self) -> u8 {
         let spare = self.backend.available_spare_percent();
         self.end_of_life.map_or(spare, |end| spare.min(end.spare_percent(self.host_4k)))
@@ -107,7 +108,7 @@ impl PageMappedMedia {
         }
     }
 
-    /// Mean program/erase cycles, those of the SLC cache by what they wear.
+    /// Mean program/erase cycles, those of the SLC cache weighted by their wear.
     pub fn cycles(&self) -> f64 {
         let slc_erases = self.backend.ftl.slc_erases() as f64;
         let erases = self.backend.path.nand.superblock_erases as f64;
@@ -115,7 +116,7 @@ impl PageMappedMedia {
         worn / f64::from(self.geometry.superblocks - self.geometry.bad_superblocks)
     }
 
-    /// Checks that what was read is a state that this flash can be in.
+    /// Checks a state that was read back.
     pub fn check(&self, core_until: Nanos) -> Result<(), StateError> {
         self.backend.check(core_until)?;
         self.gc.check()?;
@@ -123,20 +124,20 @@ impl PageMappedMedia {
         ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")
     }
 
-    /// Works out what follows from the state.
+    /// Derives what follows from a state that was read back.
     pub fn derive(&mut self) {
         self.backend.derive();
         self.read_ahead.iter_mut().for_each(|ahead| ahead.find_ages());
     }
 
-    /// Forgets what the drive was about to do for itself.
+    /// Forgets the drive's own work under way.
     pub fn forget_work_under_way(&mut self, spec: &Spec) {
         self.gc.restart(spec);
         self.slc_cache.iter_mut().for_each(|cache| cache.restart());
         self.read_ahead.iter_mut().for_each(|ahead| ahead.forget());
     }
 
-    /// Whether the drive works while nothing is asked of it.
+    /// True if the drive works while no command is there.
     pub fn works_when_idle(&self) -> bool {
         self.gc.works_when_idle() || self.backend.stripes.due() < NEVER
     }
@@ -158,7 +159,7 @@ impl PageMappedMedia {
         }
     }
 
-    /// What the flash says behind a write that was admitted at `at`.
+    /// State of buffer and space after a write that was admitted at `at`, for the scheduler.
     pub fn room(&mut self, at: Nanos, admission: &Admission) -> Room {
         let samples = admission.sample_due(self.host_pages);
         Room {
@@ -203,7 +204,7 @@ impl PageMappedMedia {
         Ok((ready, self.backend.take_media_error()))
     }
 
-    /// Why a change is refused: a worn-out drive only reads.
+    /// Error of a change that a worn-out drive refuses: it only reads.
     #[cold]
     fn worn_out(&self) -> DeviceError {
         DeviceError::ReadOnly { failed_blocks: self.backend.reliability().failed_blocks }
@@ -226,7 +227,7 @@ impl PageMappedMedia {
         self.backend.ftl.mapped() << self.page_shift
     }
 
-    /// A command's pass through the flash core, after what the drive did for itself while idle.
+    /// Passes a command through the flash core, after the drive's own work in idle time.
     #[inline(always)]
     fn run_ftl_core(
         &mut self,
@@ -243,7 +244,7 @@ impl PageMappedMedia {
         end
     }
 
-    /// Commands to a reclaim group wait while its own copies take it; returns until when.
+    /// Keeps a command to a reclaim group waiting while its own copies take it; returns until when.
     #[cold]
     fn wait_for_copies(&mut self, group: usize, from: Nanos, path: &mut Path) -> Nanos {
         let until = from.max(self.gc.takes_until(group));
@@ -251,7 +252,7 @@ impl PageMappedMedia {
         path.book(Stage::Gc, from, until)
     }
 
-    /// What the drive does for itself while the flash core has no command until `until`.
+    /// Does the drive's own work while the flash core has no command until `until`.
     #[inline(never)]
     pub fn work_until(&mut self, until: Nanos, controller: &mut Controller) {
         let (gc, backend) = (&mut self.gc, &mut self.backend);
@@ -261,7 +262,7 @@ impl PageMappedMedia {
         }
     }
 
-    /// What the drive does for itself behind a command that wrote `pages`.
+    /// Does the drive's own work after a command that wrote `pages`.
     #[inline(always)]
     fn work_behind<const N: usize>(
         &mut self,

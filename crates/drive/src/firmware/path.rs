@@ -1,4 +1,4 @@
-//! What a request passes behind the scheduler besides the media: the cores and the link.
+//! Parts that a request passes after the scheduler besides the media: the cores and the link.
 
 use drivebay_units::Nanos;
 
@@ -7,19 +7,19 @@ use crate::host::link::Link;
 use crate::profile::Costs;
 use crate::stage::{Stage, Stages};
 
-/// What a request passes besides the media, and where its time is booked.
+/// Cores and link of a request, and the stages to which its time is booked.
 pub struct Path<'a> {
     pub controller: &'a mut Controller,
     pub link: &'a mut Link,
     pub stages: &'a mut Stages,
     /// The write buffer fills.
     pub backpressure: bool,
-    /// What is left of a command that is done in steps; nothing before the first step.
+    /// Rest of a command that is done in steps; zero before the first step.
     pub left: Nanos,
 }
 
 impl Path<'_> {
-    /// A command's pass through the flash core.
+    /// Passes a command through the flash core.
     #[inline(always)]
     pub fn run_ftl_core(&mut self, from: Nanos, cost: impl Fn(&Costs) -> Nanos) -> Nanos {
         self.controller.run_ftl_core(from, cost, self.stages)

@@ -1,11 +1,11 @@
-//! The scheduler: what the firmware does next, and from when on.
+//! The scheduler: the firmware's next work, and the time when it begins.
 //!
 //! Work has classes. The host's commands wait for the flash core in the order of arrival: those
 //! that come straight from the host core keep their order, and so do writes, whose data passes the
-//! write path first: two queues, merged by time. A rule says from when on the head of each may go
-//! on. What the drive does for itself has no queue: it is done behind a command, or while the flash
-//! core has none ([`WorkClass`]). Time goes one way: a command is served once nothing that begins
-//! before it can come any more, so that every resource behind the core is asked in time order.
+//! write path first: two queues, merged by time. A rule sets when the head of each may go on. The
+//! drive's own work has no queue: it is done after a command, or while the flash core has none
+//! ([`WorkClass`]). Time does not go back: a command is served once nothing that begins before it
+//! can come any more, so that every resource after the core is asked in time order.
 
 mod half_duplex;
 
@@ -36,9 +36,9 @@ pub enum WorkClass {
 }
 
 impl WorkClass {
-    /// Behind a write, in this order.
+    /// Work after a write, in this order.
     pub const BEHIND_WRITE: [WorkClass; 3] = [WorkClass::Fold, WorkClass::Copy, WorkClass::Journal];
-    /// Behind a read whose data was decoded.
+    /// Work after a read whose data was decoded.
     pub const BEHIND_READ: [WorkClass; 1] = [WorkClass::Refresh];
 }
 
@@ -51,7 +51,7 @@ pub struct Request {
     pub io: Io,
     pub submitted: Nanos,
     pub stages: Stages,
-    /// What is left of a command that is done in steps; nothing before the first.
+    /// Rest of a command that is done in steps; zero before the first.
     pub left: Nanos,
 }
 
@@ -65,7 +65,7 @@ impl Default for Request {
     }
 }
 
-/// From when on the heads of the queues may go on.
+/// Time when the heads of the queues may go on.
 enum Rule {
     /// From their arrival.
     InOrder,
@@ -79,21 +79,21 @@ persist_variant!(Rule: HalfDuplex, Admission; without state: InOrder);
 
 /// The queue of requests that come straight from the host core.
 const DIRECT: usize = 0;
-/// That of requests whose data passes the write path.
+/// Queue of requests whose data passes the write path.
 const WITH_DATA: usize = 1;
 
 /// Requests on their way, and the rule that holds for them.
 pub struct Scheduler {
     queues: [VecDeque<Request>; 2],
     rule: Rule,
-    /// When the head of each queue goes on, as far as is known; in turns only that of the first to
-    /// do so.
+    /// Time when the head of each queue goes on, as far as is known; in turns only that of the
+    /// first to do so.
     due: [Nanos; 2],
 }
 
 persist!(Scheduler: queues, rule; given: due);
 
-/// What the flash says behind a write where writes are admitted.
+/// State of the flash after a write, where writes are admitted.
 pub struct Room {
     /// From when on there is room for another write.
     pub at: Nanos,
@@ -101,7 +101,7 @@ pub struct Room {
     pub paced: bool,
     /// Pages that the host has written so far.
     pub written: u64,
-    /// What part of the write buffer is taken, in 1/64, if admission samples it now.
+    /// Part of the write buffer that is taken, in 1/64, if admission samples it now.
     pub taken_64: Option<u32>,
 }
 
@@ -115,7 +115,7 @@ impl Scheduler {
         Scheduler { queues: Default::default(), rule, due: [NEVER; 2] }
     }
 
-    /// When the next request goes on; the end of time if none is on its way.
+    /// Time when the next request goes on; the end of time if none is on its way.
     #[inline(always)]
     pub fn next_at(&self) -> Nanos {
         self.due[DIRECT].min(self.due[WITH_DATA])
@@ -178,7 +178,7 @@ impl Scheduler {
         }
     }
 
-    /// What is to be written by requests that wait.
+    /// Sectors to be written by requests that wait.
     pub fn waiting_sectors(&self) -> u64 {
         let writes = self.queues.iter().flatten().filter(|request| request.io.op.is_write());
         writes.map(|request| u64::from(request.io.sectors)).sum()
@@ -223,14 +223,14 @@ impl Scheduler {
         self.arrange();
     }
 
-    /// Whether reads and writes have one data path in turns: a write's data moves once it has the
+    /// True if reads and writes have one data path in turns: a write's data moves once it has the
     /// path.
     #[inline(always)]
     pub fn is_half_duplex(&self) -> bool {
         matches!(self.rule, Rule::HalfDuplex(_))
     }
 
-    /// Whether requests go on from their arrival.
+    /// True if requests go on from their arrival.
     #[inline(always)]
     pub fn is_in_order(&self) -> bool {
         matches!(self.rule, Rule::InOrder)
@@ -271,13 +271,13 @@ impl Scheduler {
         self.arrange();
     }
 
-    /// Whether the write buffer fills, as far as admission knows.
+    /// True if the write buffer fills, as far as admission knows.
     #[inline(always)]
     pub fn has_backpressure(&self) -> bool {
         matches!(&self.rule, Rule::Admission(admission) if admission.has_backpressure())
     }
 
-    /// Works out when the heads go on.
+    /// Derives when the heads go on.
     #[cold]
     pub fn arrange(&mut self) {
         let head = |queue: &VecDeque<Request>| match queue.front() {
@@ -293,8 +293,8 @@ impl Scheduler {
         };
     }
 
-    /// Whether all requests are `allowed`, their stages add up, and each queue is in order; so many
-    /// pages are `written`.
+    /// Checks that all requests are `allowed`, their stages add up, and each queue is in order; so
+    /// many pages are `written`.
     pub fn check(&self, allowed: impl Fn(Io) -> bool, written: u64) -> Result<(), StateError> {
         match &self.rule {
             Rule::InOrder => {}

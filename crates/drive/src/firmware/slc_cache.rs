@@ -1,17 +1,18 @@
-//! The SLC cache at work: where the host's next superblock comes from, and folding.
+//! The SLC cache at work: the source of the host's next superblock, and folding.
 //!
-//! The host writes to superblocks with one bit per cell while there are some to be had: static ones
-//! first, then dynamic ones. Folding copies what is still valid, oldest superblock first, to
-//! superblocks with all bits per cell, with garbage collection's machinery: reads, core time,
-//! buffer and programs are the same, and so is a command's wait behind it. It works while nothing
-//! is asked of the drive, beside the host's writes at a set ratio, and at one to one when the cache
-//! is full and writes have to wait for room. Where the profile says so, folding beside writes
-//! begins when the cache is full, and writes go past the cache from then on until a rest: so a fill
-//! is slower behind the cache while it is being emptied, and faster towards the end (TechPowerUp,
-//! 980 PRO). Sources: the mechanisms as reviews measure them (AnandTech's and Tom's Hardware's
-//! fills of TLC and QLC drives: fast, then either direct TLC speed or less than that while the
-//! cache is folded). Not modelled: copies inside a die (on-chip folding), which would spare the
-//! channels; data that is left in the cache for the sake of reads.
+//! The host writes to superblocks with one bit per cell as long as there are some: static ones
+//! first, then dynamic ones. Folding copies valid pages, oldest superblock first, to superblocks
+//! with all bits per cell, with garbage collection's machinery: reads, core time, buffer and
+//! programs are the same, and commands wait for it in the same way. It works while no command is
+//! there, along with the host's writes at a set ratio, and at one to one when the cache is full and
+//! writes have to wait for space. With `fold_from_full`, folding along with writes begins when the
+//! cache is full, and writes bypass the cache from then on until a rest: so a fill is slower after
+//! the cache while it is being emptied, and faster towards the end (TechPowerUp, 980 PRO).
+//!
+//! Sources: the mechanisms as reviews measure them (AnandTech's and Tom's Hardware's fills of TLC
+//! and QLC drives: fast, then either direct TLC speed or less than that while the cache is folded).
+//! Not modelled: copies inside a die (on-chip folding), which would spare the channels; data that
+//! is left in the cache for the sake of reads.
 
 use drivebay_units::Nanos;
 
@@ -25,13 +26,13 @@ use crate::persist::persist;
 use crate::profile::{SlcCacheSpec, WhenFull};
 use crate::superblock::{HOST, Mode};
 
-/// The SLC cache, and how much folding is behind.
+/// The SLC cache, and the debt of folding.
 #[derive(Debug)]
 pub struct SlcCache {
     spec: SlcCacheSpec,
-    /// Pages to be folded for what the host has written, in 1/256.
+    /// Pages to be folded for the host's writes, in 1/256.
     debt: Pacer,
-    /// It was full, and the drive has not rested since.
+    /// True if it was full and the drive has not rested since.
     closed: bool,
 }
 
@@ -42,20 +43,18 @@ impl SlcCache {
         SlcCache { spec, debt: Pacer::default(), closed: false }
     }
 
-    /// Nothing is left to fold for what was written before.
+    /// Forgets the debt, as after a power cut.
     pub fn restart(&mut self) {
         (self.debt, self.closed) = (Pacer::default(), false);
     }
 
-    /// From where the host's next superblock of the cache would come; none if the cache is full or
-    /// closed.
+    /// List of the host's next superblock of the cache; none if the cache is full or closed.
     fn next(&self, flash: &BackEnd) -> Option<Mode> {
         if self.closed { None } else { flash.ftl.next_of_cache(flash.reserve()) }
     }
 
-    /// Opens a superblock of the cache for the host at `at`, if there is one to be had.
-    ///
-    /// Returns whether it did, and when the host may go on.
+    /// Opens a superblock of the cache for the host at `at`, if there is one; returns whether it
+    /// did, and when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`].
@@ -83,7 +82,7 @@ impl SlcCache {
         Ok((mode.is_some(), may_go_on))
     }
 
-    /// Folding's share behind a command that has written `pages` pages.
+    /// Folds after a command that has written `pages` pages.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`].
@@ -108,13 +107,13 @@ impl SlcCache {
             self.debt.draw(u64::from(step.pages) * 256);
             self.debt.allows() && flash.ftl.can_fold()
         })?;
-        // What there was not to fold is not made up for.
+        // A debt without anything to fold is dropped.
         self.debt.keep(0);
         Ok(())
     }
 
-    /// Work while the flash core has no command until `until`: garbage collection, and from its
-    /// time on folding.
+    /// Works while the flash core has no command until `until`: collects garbage, and folds from
+    /// its time on.
     #[inline(never)]
     pub fn work_until(
         &mut self,

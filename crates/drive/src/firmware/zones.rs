@@ -59,7 +59,7 @@ impl ZoneState {
         }
     }
 
-    /// Whether it is one of the open states.
+    /// True for the open states.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen)
@@ -76,7 +76,7 @@ pub struct Zone {
     pub written: u64,
     /// It has a random write area.
     pub zrwa: bool,
-    /// Sectors up to the end of what is in its random write area.
+    /// Sectors up to the end of the data in its random write area.
     reached: u64,
     /// Write stream of an active zone, and of one that is being finished.
     stream: u8,
@@ -104,7 +104,7 @@ impl Zones {
         Zones { spec, zones, of_stream: vec![0; spec.active as usize] }
     }
 
-    /// What they are like.
+    /// Properties of the zones.
     pub fn spec(&self) -> &ZoneSpec {
         &self.spec
     }
@@ -114,7 +114,7 @@ impl Zones {
         &self.zones
     }
 
-    /// Everything was erased; what is offline stays so.
+    /// Forgets everything after an erase; zones that are offline stay so.
     pub fn forget_all(&mut self) {
         self.of_stream.fill(0);
         let usable = self.zones.iter_mut().filter(|zone| zone.state != ZoneState::Offline);
@@ -221,7 +221,7 @@ impl Zones {
         Ok(())
     }
 
-    /// Where a write ends that is within reach of the zone's random write area.
+    /// End of a write that is within reach of the zone's random write area.
     fn check_zrwa_write(&self, io: Io, index: usize) -> Result<u64, ZoneProblem> {
         let (begin, sectors) = (io.lba % self.spec.sectors, u64::from(io.sectors));
         let (end, written) = (begin + sectors, self.zones[index].written);
@@ -236,7 +236,7 @@ impl Zones {
         }
     }
 
-    /// Where the write pointer goes with a flush up to the block at `offset`.
+    /// Write pointer after a flush up to the block at `offset`.
     fn check_zrwa_flush(&self, offset: u64, index: usize) -> Result<u64, ZoneProblem> {
         let Zone { written, zrwa, .. } = self.zones[index];
         if !zrwa {
@@ -248,7 +248,7 @@ impl Zones {
         fits.then_some(to).ok_or(ZoneProblem::FlushRange)
     }
 
-    /// Whether a zone can be opened with a random write area.
+    /// Checks that a zone can be opened with a random write area.
     fn check_zrwa_open(&self, index: usize) -> Result<(), ZoneProblem> {
         let Some(area) = &self.spec.zrwa else { return Err(ZoneProblem::Operation) };
         let Zone { state, written, zrwa, .. } = self.zones[index];
@@ -292,7 +292,7 @@ impl Zones {
     fn check_write(&self, io: Io, index: usize) -> Result<(), ZoneProblem> {
         let Zone { state, written, .. } = self.zones[index];
         let (at, sectors) = (io.lba % self.spec.sectors, u64::from(io.sectors));
-        // An append's address behind a full zone is the next one's.
+        // An append's address after a full zone is the next one's.
         match () {
             () if state == ZoneState::Full => Err(ZoneProblem::Full),
             () if !(io.lba | sectors).is_multiple_of(BLOCK_SECTORS) => Err(ZoneProblem::Unaligned),
@@ -394,7 +394,7 @@ impl Zones {
         }
     }
 
-    /// Whether states, write pointers and streams go together.
+    /// Checks that states, write pointers and streams go together.
     pub fn check(&self) -> Result<(), StateError> {
         for (index, zone) in (1u32..).zip(&self.zones) {
             let holds = zone.written.max(zone.reached);

@@ -2,7 +2,7 @@
 //! interrupts.
 //!
 //! Sources: `profile/host.rs`, `profile/host_interface.rs`. A host that limits the data rate moves
-//! data while the link does: it delays a completion only when it falls behind.
+//! data at the same time as the link: it delays a completion only when it falls behind.
 
 use drivebay_units::Nanos;
 
@@ -16,7 +16,7 @@ pub struct HostInterface {
     host: HostSpec,
     interface: Interface,
     queues: [Fifo; QUEUES_MAX],
-    /// The driver's way for data, of a host that limits its rate.
+    /// Data path of a driver that limits the rate.
     data: Calendar,
 }
 
@@ -36,28 +36,28 @@ impl HostInterface {
         self.data.check()
     }
 
-    /// A command that the host begins at `now` is ready in a submission queue.
+    /// Time at which a command that the host begins at `now` is ready in a submission queue.
     #[inline]
     pub fn post(&mut self, queue: usize, now: Nanos) -> Nanos {
         self.queues[queue].reserve(now.after(self.host.software), self.host.serial).1
     }
 
-    /// A command ready at `from` reaches the controller.
+    /// Time at which a command that is ready at `from` reaches the controller.
     #[inline(always)]
     pub fn fetch(&self, link: &mut Link, floor: Nanos, from: Nanos) -> Nanos {
         let command = |frames: &SataFrames| frames.command;
         link.send(floor, from.after(self.interface.fetch), command)
     }
 
-    /// The completion of an I/O reaches the host.
+    /// Time at which the completion of an I/O reaches the host.
     #[inline(always)]
     pub fn complete(&self, link: &mut Link, floor: Nanos, from: Nanos) -> Nanos {
         let completion = |frames: &SataFrames| frames.completion;
         link.send(floor, from, completion).after(self.interface.completion)
     }
 
-    /// The program learns of an I/O whose completion came at `posted`: after the interrupt, and
-    /// once the driver has moved its data.
+    /// Time at which the program receives an I/O whose completion came at `posted`: after the
+    /// interrupt, and once the driver has moved its data.
     #[inline(always)]
     pub fn interrupt(&mut self, floor: Nanos, posted: Nanos, bytes: u64) -> Nanos {
         let done = posted.after(self.host.interrupt);

@@ -1,10 +1,10 @@
 //! The link between host and drive, PCIe or SATA.
 //!
 //! Sources: rates and frames in `profile/link.rs`. A PCIe link is full duplex: write data moves
-//! down in command order, a round trip after the drive has asked for it; read data moves up
-//! whenever it is ready. A SATA link carries one frame at a time, in either direction, commands and
-//! completions included. Not modelled: commands' and completions' own bytes on PCIe (under 3 % of a
-//! 4 KiB I/O's).
+//! down in command order, a round trip after the drive has requested it; read data moves up
+//! whenever it is ready. A SATA link carries one frame at a time, in either direction, including
+//! commands and completions. Not modelled: commands' and completions' own bytes on PCIe (under 3 %
+//! of a 4 KiB I/O's).
 
 use drivebay_units::Nanos;
 
@@ -12,11 +12,11 @@ use crate::persist::{StateError, persist};
 use crate::profile::{LinkSpec, SataFrames, Spec, transfer};
 use crate::timeline::{Calendar, Fifo};
 
-/// Books the transfers of a PCIe or SATA link.
+/// Reserves the transfers of a PCIe or SATA link.
 pub struct Link {
     spec: LinkSpec,
     down: Fifo,
-    /// To the host; on SATA both directions.
+    /// Transfers to the host; on SATA both directions.
     up: Calendar,
     bytes_up: u64,
     bytes_down: u64,
@@ -35,7 +35,7 @@ impl Link {
         }
     }
 
-    /// Nothing is under way any more; what was moved stays counted.
+    /// Discards transfers under way; counters of moved bytes remain.
     pub fn power_cut(&mut self) {
         (self.down, self.up) = (Fifo::default(), Calendar::default());
     }
@@ -49,7 +49,7 @@ impl Link {
         (self.bytes_up, self.bytes_down)
     }
 
-    /// Data of a write arrives in the controller: its first and its last byte.
+    /// Moves data of a write to the controller; returns the arrival of its first and its last byte.
     #[inline(always)]
     pub fn move_down(&mut self, floor: Nanos, from: Nanos, bytes: u64) -> (Nanos, Nanos) {
         self.bytes_down += bytes;
@@ -61,7 +61,7 @@ impl Link {
         (arrived.since_or_zero(len).max(from), arrived)
     }
 
-    /// Data of a read arrives in the host's memory.
+    /// Moves data of a read to the host; returns its arrival in the host's memory.
     #[inline(always)]
     pub fn move_up(&mut self, floor: Nanos, from: Nanos, bytes: u64) -> Nanos {
         self.bytes_up += bytes;
@@ -72,13 +72,14 @@ impl Link {
         self.up.reserve(floor, from, len)
     }
 
-    /// Data over SATA, in either direction, with the frames around it.
+    /// Moves data over SATA, in either direction, with the frames around it.
     #[cold]
     fn move_framed(&mut self, floor: Nanos, from: Nanos, len: Nanos, around: Nanos) -> Nanos {
         self.up.reserve(floor, from, around.after(len))
     }
 
-    /// SATA's frame of a command or a completion reaches the other side; on PCIe it takes no time.
+    /// Sends SATA's frame of a command or a completion; returns its arrival. On PCIe this takes no
+    /// time.
     #[inline(always)]
     pub fn send(&mut self, floor: Nanos, from: Nanos, frame: fn(&SataFrames) -> Nanos) -> Nanos {
         match self.spec.sata {
@@ -89,7 +90,7 @@ impl Link {
 }
 
 impl SataFrames {
-    /// How many data FISes carry so many bytes.
+    /// Number of data FISes for this many bytes.
     fn count(&self, bytes: u64) -> u64 {
         (bytes + (1 << self.payload_shift) - 1) >> self.payload_shift
     }

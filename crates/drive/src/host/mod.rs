@@ -1,4 +1,4 @@
-//! The host's side of the drive: its interface, the link, and how writes are admitted.
+//! The host's side of the drive: its interface, the link, and admission of writes.
 
 pub mod admission;
 pub mod interface;

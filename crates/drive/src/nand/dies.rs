@@ -1,19 +1,20 @@
-//! Flash timing: how long a die and its channel stay busy for one operation.
+//! Flash timing: the time that a die and its channel stay busy for one operation.
 //!
 //! Sources: ONFI 4.x for the order of operations (array read, then data out; data in, then array
 //! program; suspend and resume); asynchronous independent plane read (AIPR): patent US 11,989,458
-//! B2 of Western Digital, Micron's six planes of 232 layers; times come from the profile. Model: a
-//! die does one array operation at a time. Reads overtake waiting programs, and suspend a running
-//! program or erase after at most `suspend`; it goes on when no read waits, and those behind it
-//! begin later. With independent planes each plane does a read at a time; a read waits for its own
-//! plane and the suspension, a program or erase for the reads of all. All planes of a die program
-//! together once the last plane's page is filled. Data of the next program may move during the
-//! running one (`cache_program`). Error correction is a latency behind the channel: decoders take a
-//! page each, so that none waits for another (Park et al., ASPLOS 2021: tECC 20 us beside tDMA 16
-//! us). A policy plug-in may have a read wait for what runs, or for all that was asked before it.
-//! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
-//! with data out, as with cache read: latencies at high load are slightly low). Errors:
-//! `physics/reliability.rs`.
+//! B2 of Western Digital, Micron's six planes of 232 layers; times come from the profile.
+//!
+//! Model: a die does one array operation at a time. Reads overtake waiting programs, and suspend a
+//! running program or erase after at most `suspend`; it goes on when no read waits, and those after
+//! it begin later. With independent planes each plane does a read at a time; a read waits for its
+//! own plane and the suspension, a program or erase for the reads of all. All planes of a die
+//! program together once the last plane's page is filled. Data of the next program may move during
+//! the running one (`cache_program`). Error correction is a latency after the channel: decoders
+//! take a page each, so that none waits for another (Park et al., ASPLOS 2021: tECC 20 us compared
+//! with tDMA 16 us). A policy plug-in may have a read wait for the running operation, or for all
+//! that was asked before it. Not modelled: page-register conflicts of back-to-back reads (reads of
+//! one die overlap array time with data out, as with cache read: latencies at high load are
+//! slightly low). Errors: `physics/reliability.rs`.
 
 mod suspension;
 mod timing;
@@ -72,13 +73,13 @@ impl Default for Ticket {
 }
 
 impl Ticket {
-    /// Of a program that has not been asked for.
+    /// Number of a program that has not been asked for.
     pub const NONE: Ticket = Ticket { entry: u32::MAX, number: 0 };
 
-    /// Of a program that has ended long ago.
+    /// Number of a program that has ended long ago.
     pub const ENDED: Ticket = Ticket { entry: 0, number: u32::MAX };
 
-    /// Whether this is [`Ticket::NONE`].
+    /// True for [`Ticket::NONE`].
     #[inline(always)]
     pub fn is_none(self) -> bool {
         self.entry == u32::MAX
@@ -125,14 +126,14 @@ pub struct Nand {
     pub read_bytes: u64,
     /// Superblocks erased so far.
     pub superblock_erases: u64,
-    /// How busy all are, while that is kept.
+    /// Activity of dies and channels, while that is kept.
     activity: Option<Box<FlashActivity>>,
-    /// What says whether reads pass writes, where a plug-in does.
+    /// Plug-in that decides whether reads pass writes, if there is one.
     scheduler: Option<Box<Plugin>>,
     reads: ReadRule,
 }
 
-/// What says when a read is served.
+/// Rule by which a read is served.
 #[derive(Clone, Copy, PartialEq)]
 enum ReadRule {
     /// Its die alone.
@@ -148,7 +149,7 @@ persist!(Nand: timing, suspension, dies, writes, channels, planes, page_reads, r
     reads);
 
 impl Nand {
-    /// Whether dies and channels are sound.
+    /// Checks dies and channels that were read back.
     pub fn check(&self) -> Result<(), StateError> {
         self.channels.iter().try_for_each(Calendar::check)?;
         let numbered = |die: &Die| die.first >= 1 && die.first <= die.next;
@@ -202,8 +203,8 @@ impl Nand {
         };
     }
 
-    /// From now on this plug-in says whether reads pass writes. Not beside planes that read by
-    /// themselves.
+    /// Lets this plug-in decide from now on whether reads pass writes. Not with planes that read
+    /// independently.
     pub fn set_scheduler(&mut self, scheduler: Option<Box<Plugin>>) {
         self.scheduler = scheduler;
         self.choose_rule();
@@ -227,7 +228,7 @@ impl Nand {
         self.choose_rule();
     }
 
-    /// How busy they were, and an end of keeping it.
+    /// Returns the activity, and ends keeping it.
     pub fn take_activity(&mut self) -> Option<Box<FlashActivity>> {
         let activity = self.activity.take();
         self.choose_rule();
@@ -249,8 +250,8 @@ impl Nand {
         self.read_in(floor, from, page, bytes, self.timing.read(page), false)
     }
 
-    /// [`Nand::read`] with an array part that takes `len`, as retries do; `restarts`: so does a
-    /// program that it suspends, where the profile says so.
+    /// As [`Nand::read`], with an array part that takes `len`, as retries do. `restarts`: a program
+    /// that it suspends starts over, where the profile says so.
     #[inline(always)]
     pub fn read_in(
         &mut self,
@@ -336,7 +337,7 @@ impl Nand {
             };
             let later = scheduler.schedule_read(&read);
             if later > Nanos::ZERO {
-                // As behind a read: what waits does so until this one is over.
+                // As after a read: writes wait until this one is over.
                 die.reads_until = waits.begin.after(later);
             }
         }
@@ -368,7 +369,7 @@ impl Nand {
         let begin = from.max(plane_until);
         let end = begin.after(len);
         if end > reads_until {
-            // Writes wait for what it reads longer than all others.
+            // Writes wait for the plane of this read longer than for all others.
             self.read_die(index, reads_until, end.since(reads_until), restarts);
         }
         self.planes[plane] = end;
@@ -383,7 +384,7 @@ impl Nand {
         (&mut self.dies[index as usize], ring)
     }
 
-    /// When a program begins, or began, by what is known now.
+    /// Time when a program begins or began, as far as is known now.
     #[cfg(test)]
     fn begin_of(&self, program: Ticket) -> Nanos {
         match self.writes.get(program.entry as usize) {
@@ -393,7 +394,7 @@ impl Nand {
         }
     }
 
-    /// When a program ends, or has ended, by what is known now. Cost: 1 ring entry.
+    /// Time when a program ends or ended, as far as is known now. Cost: 1 ring entry.
     #[inline(always)]
     pub fn end_of(&self, program: Ticket) -> Nanos {
         match self.writes.get(program.entry as usize) {
@@ -404,7 +405,7 @@ impl Nand {
         }
     }
 
-    /// Moves a die's pages in and programs all planes; `end_of` says when the data is safe.
+    /// Moves a die's pages in and programs all planes; `end_of` returns when the data is safe.
     ///
     /// Cost: 1 die, 1 calendar, once per `planes` pages.
     #[inline]
@@ -465,7 +466,7 @@ impl Nand {
         self.timing.set_slc(superblock, slc);
     }
 
-    /// When all dies have done what they were asked so far.
+    /// Time when all dies have done what they were asked so far.
     pub fn idle_at(&self) -> Nanos {
         let rings = self.writes.chunks_exact(1 << self.ring_shift);
         let dies = self.dies.iter().zip(rings);
@@ -491,9 +492,9 @@ impl Nand {
         }
     }
 
-    /// How long each die takes to be programmed with all of so many flash pages: from the first
-    /// page of a superblock on, over all dies, each program after the one before and no faster than
-    /// all dies of a channel get their data. Cost: 1 table entry per program.
+    /// Time that each die takes to program all of so many flash pages: from the first page of a
+    /// superblock on, over all dies, each program after the one before and no faster than all dies
+    /// of a channel get their data. Cost: 1 table entry per program.
     pub fn program_times(&self, first: u32, pages: u32) -> Vec<Nanos> {
         let g = &self.geometry;
         let planes = 1 << g.plane_shift;
@@ -535,15 +536,15 @@ impl Nand {
 struct Waits {
     /// When the read could begin if there were none.
     begin: Nanos,
-    /// End of the one that runs at that time; before it if none does.
+    /// End of the write that runs at that time; before it if none does.
     running_until: Nanos,
-    /// How many there are.
+    /// Number of such writes.
     count: u32,
 }
 
 impl Die {
-    /// What a read that is asked at `from` meets; none: nothing. Cost: one step per write that has
-    /// not ended.
+    /// Writes that a read asked at `from` meets, if any. Cost: one step per write that has not
+    /// ended.
     fn waits_for(&self, ring: &[Write], from: Nanos) -> Option<Waits> {
         let mask = ring.len() - 1;
         let begin = from.max(self.reads_until);
@@ -557,15 +558,15 @@ impl Die {
         Some(Waits { begin, running_until, count: 1 + left.count() as u32 })
     }
 
-    /// The write asked for last; one that ended at zero if there was none.
+    /// Newest write; one that ended at zero if there was none.
     #[inline(always)]
     fn newest(&self, ring: &[Write]) -> Write {
         ring[(self.next - 1) as usize & (ring.len() - 1)]
     }
 
-    /// Reads as soon as the reads before it are over and a running write can be suspended, which
-    /// takes what `suspend` says of the write's number and entry, beside how long that then takes
-    /// at least.
+    /// Reads as soon as the reads before it are over and a running write can be suspended.
+    /// `suspend` returns the time that takes for the write's number and entry, and the least time
+    /// that the write takes afterwards.
     ///
     /// Cost: one step per write that it delays.
     #[inline(always)]
@@ -577,7 +578,7 @@ impl Die {
         suspend: impl FnOnce(u32, usize) -> (Nanos, Nanos),
     ) -> (Nanos, Nanos) {
         let mask = ring.len() - 1;
-        // Behind another read no write runs in between.
+        // After another read no write runs in between.
         let behind_read = from <= self.reads_until;
         let mut begin = from.max(self.reads_until);
         self.first = self.first.max(self.next.saturating_sub(ring.len() as u32));
@@ -629,10 +630,10 @@ impl Die {
         }
     }
 
-    /// Queues a program or erase behind those before it; returns its number.
+    /// Queues a program or erase after those before it; returns its number.
     ///
     /// When the ring is full of writes that have not ended by `from`, the newest two become one,
-    /// which can only delay those who wait for the earlier.
+    /// which can only delay those that wait for the earlier.
     #[inline(always)]
     fn occupy(&mut self, ring: &mut [Write], from: Nanos, len: Nanos, gap: u32) -> u32 {
         let mask = ring.len() - 1;

@@ -38,7 +38,7 @@ pub struct InPlace {
     pub read_bytes: u64,
     /// 4 KiB written so far.
     pub writes: u64,
-    /// How busy all are, while that is kept.
+    /// Activity of dies and channels, while that is kept.
     activity: Option<Box<FlashActivity>>,
 }
 
@@ -62,7 +62,7 @@ impl InPlace {
         }
     }
 
-    /// Whether what was read back can be.
+    /// Checks a state that was read back.
     pub fn check(&self) -> Result<(), StateError> {
         self.channels.iter().try_for_each(Calendar::check)?;
         let dies = self.dies.iter().all(|die| die.free_at().0 <= TIME_MAX);
@@ -70,7 +70,7 @@ impl InPlace {
         ensure(dies && counts.iter().all(|&count| count < 1 << 60), "the media's state")
     }
 
-    /// When all that was asked so far is done.
+    /// Time when all that was asked so far is done.
     pub fn idle_at(&self) -> Nanos {
         self.dies.iter().map(|die| die.free_at()).fold(Nanos::ZERO, Nanos::max)
     }
@@ -87,7 +87,7 @@ impl InPlace {
         self.activity = Some(Box::new(activity));
     }
 
-    /// How busy they were, and an end of keeping it.
+    /// Returns the activity, and ends keeping it.
     pub fn take_activity(&mut self) -> Option<Box<FlashActivity>> {
         self.activity.take()
     }
@@ -128,7 +128,7 @@ impl InPlace {
         self.dies.iter_mut().map(|die| die.reserve(from, time).1).fold(from, Nanos::max)
     }
 
-    /// What that takes.
+    /// Time of an overwrite.
     pub fn time_of_writes(&self, pages: u64) -> Nanos {
         let (dies, channels) = (self.dies.len() as u64, self.channels.len() as u64);
         let transfer = transfer(PAGE_BYTES, self.channel_fs_per_byte);

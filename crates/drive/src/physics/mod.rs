@@ -1,4 +1,4 @@
-//! What the media and the case suffer: heat, power, wear and errors, and how blocks differ.
+//! Physics of media and case: heat, power, wear and errors, and variation between blocks.
 
 pub mod network;
 pub mod power;

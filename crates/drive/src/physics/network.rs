@@ -1,4 +1,4 @@
-//! The heat network's step: exact for power that is constant over it.
+//! A time step of the heat network, exact for constant power during the step.
 //!
 //! `C dT/dt = P - G (T - ambient)`, so over a step `T' = Ts + E (T - Ts)`, with the steady state
 //! `Ts = ambient + G^-1 P` and `E = exp(-C^-1 G step)`. E's entries lie between 0 and 1 and its
@@ -18,18 +18,18 @@ pub struct Network {
     ambient_c: f64,
     /// G^-1: kelvin per watt.
     rise: Matrix,
-    /// exp(-rate x step): what is left of the nodes' distances from their steady state after one
-    /// step.
+    /// exp(-rate x step): share of the nodes' distances from their steady state that remains after
+    /// one step.
     keep: Matrix,
 }
 
 impl Network {
-    /// Steps of `step_s` seconds.
+    /// Creates a network with steps of `step_s` seconds.
     pub fn new(heat: &ThermalSpec, step_s: f64) -> Network {
         let nodes = heat.names.len();
         let mut flow = [[0.0; NODES_MAX]; NODES_MAX];
         for (i, row) in flow.iter_mut().enumerate() {
-            // Unused nodes stand alone, at ambient temperature.
+            // Unused nodes have no connection to others and stay at ambient temperature.
             row[i] = if i < nodes { heat.to_air[i] } else { 1.0 };
             for (j, &path) in heat.between[i].iter().enumerate() {
                 row[i] += path;
@@ -45,12 +45,12 @@ impl Network {
         Network { nodes, ambient_c: heat.ambient_c, rise: inverse(flow), keep: decay(rate) }
     }
 
-    /// The air has another temperature from now on.
+    /// Changes the temperature of the air from the next step on.
     pub fn set_ambient_c(&mut self, ambient_c: f64) {
         self.ambient_c = ambient_c;
     }
 
-    /// Temperatures after a step of this power (watt).
+    /// Computes the temperatures after a step with this power (in watts).
     pub fn step(&self, temperature_c: &mut [f64; NODES_MAX], watt: &[f64; NODES_MAX]) {
         let steady = self.steady_c(watt);
         let mut above = [0.0; NODES_MAX];
@@ -62,7 +62,7 @@ impl Network {
         }
     }
 
-    /// Temperatures that this power leads to.
+    /// Steady-state temperatures for this power.
     pub fn steady_c(&self, watt: &[f64; NODES_MAX]) -> [f64; NODES_MAX] {
         std::array::from_fn(|i| self.ambient_c + dot(&self.rise[i], watt))
     }
@@ -109,7 +109,8 @@ fn identity() -> Matrix {
     std::array::from_fn(|i| std::array::from_fn(|j| f64::from(u8::from(i == j))))
 }
 
-/// Gauss without pivoting: sound, since every row's diagonal outweighs the rest.
+/// Inverse by Gauss elimination without pivoting, which is sound because every row's diagonal
+/// outweighs the rest.
 fn inverse(mut m: Matrix) -> Matrix {
     let mut result = identity();
     for pivot in 0..NODES_MAX {

@@ -1,47 +1,49 @@
-//! Sleep: how deep drive and link are after a time without work, what waking costs, what it saves.
+//! Sleep: the states of drive and link after a time without work, the cost of waking, and the saved
+//! energy.
 //!
-//! Evaluated when the next command comes: no event, no cost while the drive is busy. The idle time
-//! begins with the last completion; each ladder's deepest state whose time has come is the one that
-//! holds. A command that meets a state being entered waits for its entry, then for its exit. The
-//! link must be awake before the doorbell reaches the drive, so the two exits follow one another.
-//! Left out: work behind the last completion (programs from the write buffer, garbage collection)
-//! does not keep the drive awake, so sleep begins a few milliseconds early after writes.
+//! The states are evaluated when the next command comes: there is no event, and no cost while the
+//! drive is busy. The idle time begins with the last completion; on each ladder, the deepest state
+//! whose time has come applies. A command that meets a state being entered waits for its entry,
+//! then for its exit. The link must be awake before the doorbell reaches the drive, so the two
+//! exits follow one another. Left out: work after the last completion (programs from the write
+//! buffer, garbage collection) does not keep the drive awake, so sleep begins a few milliseconds
+//! early after writes.
 
 use drivebay_units::Nanos;
 
 use crate::profile::{Power, Sleep};
 
-/// What a wake-up delays the command that causes it.
+/// Delay of the command that wakes the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
-    /// Leaving the link's state.
+    /// Time to leave the link's state.
     pub link: Nanos,
-    /// Leaving the drive's state.
+    /// Time to leave the drive's state.
     pub device: Nanos,
 }
 
 impl Power {
-    /// What a command pays that comes after so much idle time.
+    /// Delay of a command that comes after this idle time.
     pub fn wake(&self, idle: Nanos) -> Wake {
         Wake { link: exit(&self.link, idle), device: exit(&self.device, idle) }
     }
 
-    /// Energy without work from one idle time to another, nanojoule.
+    /// Energy without work between two points of an idle time, in nanojoules.
     pub fn idle_energy_nj(&self, from: Nanos, to: Nanos) -> u64 {
-        // Microwatt times nanoseconds are femtojoule: an hour of 10 W needs more than 64 bits.
+        // Microwatts times nanoseconds are femtojoules: an hour of 10 W needs more than 64 bits.
         let device = energy_fj(&self.device, self.awake_uw, from, to);
         let link = energy_fj(&self.link, self.link_awake_uw, from, to);
         ((device + link) / 1_000_000) as u64
     }
 
-    /// How much of an idle time was spent asleep, or falling asleep; none if it was too short.
+    /// Part of an idle time that was spent asleep or falling asleep; `None` if it was too short.
     pub fn asleep(&self, idle: Nanos) -> Option<Nanos> {
         let first = |ladder: &[Sleep]| ladder.first().map_or(Nanos(u64::MAX), |state| state.after);
         let begin = first(&self.device).min(first(&self.link));
         (begin <= idle).then(|| idle.since(begin))
     }
 
-    /// When both ladders have come to their deepest state.
+    /// Idle time after which both ladders are in their deepest state.
     pub fn settled_after(&self) -> Nanos {
         let last = |ladder: &[Sleep]| ladder.last().map_or(Nanos::ZERO, |s| s.after.after(s.entry));
         last(&self.device).max(last(&self.link))

@@ -1,21 +1,21 @@
-//! Errors of the flash: how often a page is read again, when it is lost, when blocks fail.
+//! Errors of the flash: read retries, lost pages, and failing blocks.
 //!
 //! Sources. Raw bit error rate as a sum of powers of cycles, reads and age: Kim, Choi and Min (FAST
 //! 2019). Read disturb counts reads of the block since its erase: Cai et al. (DSN 2015). Retry:
 //! another sensing with shifted voltages, each followed by a transfer and a decoding (Park et al.,
 //! ASPLOS 2021). Blocks fail one by one and are replaced from spares; a superblock that cannot be
-//! completed is given up, and its good blocks become spares (Schroeder et al., FAST 2016, on bad
+//! completed is retired, and its good blocks become spares (Schroeder et al., FAST 2016, on bad
 //! blocks in the field). `guess:` that the rates of pages spread lognormally, that a retry leaves a
 //! fixed part of the rate, and that block lives follow Weibull's distribution.
 //!
 //! Model: a page fails to decode if one of its codewords has more wrong bits than the code corrects
-//! (Poisson). What a place will need follows from a hash of the place and its superblock's cycles:
-//! the same page fails again until it is written anew. Rates are brought up to date when a
-//! superblock's reads or age have grown by a sixteenth. Not modelled: the time of decoding (part of
-//! the cores' costs), failed programs, temperature, layers of a 3D block, the help of parity across
-//! dies. A page that is lost while it is copied stays lost until it is written anew (firmware marks
-//! it so); after a power cut that takes the new data too, it counts as good again. A replacement
-//! block counts as worn as the one it replaces: blocks fail a little too early.
+//! (Poisson). A hash of the place and its superblock's cycles determines the retries of a place:
+//! the same page fails again until it is rewritten. Rates are updated when a superblock's reads or
+//! age have grown by a sixteenth. Not modelled: the time of decoding (part of the cores' costs),
+//! failed programs, temperature, layers of a 3D block, the help of parity across dies. A page that
+//! is lost while it is copied stays lost until it is rewritten (firmware marks it so); after a
+//! power cut that also takes the new data, it counts as good again. A replacement block counts as
+//! worn as the block that it replaces: blocks fail a little too early.
 
 mod curve;
 
@@ -30,50 +30,50 @@ use crate::profile::{ErrorRate, ReliabilitySpec};
 use curve::Curve;
 
 const DAY_NS: f64 = 86_400e9;
-/// The rate is looked at again at least so often while data ages.
+/// Minimum time between updates of the rate due to age.
 const HOUR: Nanos = Nanos::secs(3600);
 
-/// What has been counted of errors and wear.
+/// Counters of errors and wear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reliability {
-    /// Reads of flash that needed a retry, garbage collection's included.
+    /// Reads of flash that needed a retry, including reads of garbage collection.
     pub retried_reads: u64,
-    /// Retries of all these reads together.
+    /// Sum of retries of all these reads.
     pub retries: u64,
-    /// Reads that failed after the last retry, garbage collection's included.
+    /// Reads that failed after the last retry, including reads of garbage collection.
     pub media_errors: u64,
-    /// Superblocks moved because they had been read too often.
+    /// Superblocks whose data was moved because of too many reads.
     pub refreshes: u64,
     /// Blocks that failed in use.
     pub failed_blocks: u64,
     /// Spare blocks left.
     pub spare_blocks: u64,
-    /// Superblocks given up.
+    /// Retired superblocks.
     pub retired_superblocks: u64,
-    /// The flash is worn out: every write is refused.
+    /// True if the flash is worn out: every write is refused.
     pub read_only: bool,
 }
 
 persist!(Reliability: retried_reads, retries, media_errors, refreshes, failed_blocks, spare_blocks,
     retired_superblocks, read_only);
 
-/// A superblock's state.
+/// Reliability state of a superblock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wear {
-    /// Flash page reads since it was opened.
+    /// Flash page reads since the superblock was opened.
     reads: u32,
-    /// Rates are to be computed anew at so many reads,
+    /// Number of reads at which the rates are recomputed.
     due_reads: u32,
-    /// or at this time.
+    /// Time at which the rates are recomputed.
     due_time: Nanos,
-    /// Data is to be moved at so many reads.
+    /// Number of reads at which the data is moved.
     refresh_reads: u32,
     opened: Nanos,
-    /// Age of its data that the clock does not tell (`Errors::live`).
+    /// Additional age of the data from time that was not simulated (`Errors::live`).
     held: Nanos,
-    /// Erases when it was opened.
+    /// Erases when the superblock was opened.
     cycles: u32,
-    /// Of 2^32: how many places fail at first sensing.
+    /// Share of places that fail at first sensing, in 2^-32.
     fails: u32,
     /// Failed blocks that wait for a spare.
     missing: u32,
@@ -87,25 +87,25 @@ impl Wear {
     }
 }
 
-/// What a read of a place takes.
+/// Outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Sensings beyond the first.
     pub retries: u32,
-    /// For which pages even the last failed, as bits.
+    /// Pages for which even the last sensing failed, as bits.
     pub lost: u32,
-    /// The superblock has been read so often that its data should be moved.
+    /// True if the superblock has been read so often that its data should be moved.
     pub refresh: bool,
 }
 
-/// What an erase left of a superblock.
+/// State of a superblock after an erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Erased {
-    /// All its blocks, or spares for them.
+    /// All blocks work, or spares replace them.
     Whole,
-    /// Too few, and it could not be spared.
+    /// Blocks are missing, and the superblock must stay in use.
     Short,
-    /// Too few: it is given up.
+    /// Blocks are missing, and the superblock is retired.
     Retired,
 }
 
@@ -114,25 +114,25 @@ pub struct Errors {
     spec: ReliabilitySpec,
     curve: Curve,
     wear: Vec<Wear>,
-    /// Of 2^32, by superblock and sensing: how many places fail.
+    /// Share of places that fail, by superblock and sensing, in 2^-32.
     fails: Vec<u32>,
     seed: u64,
     rng: Rng,
-    /// Counted so far.
+    /// Counters so far.
     pub counts: Reliability,
 }
 
 persist!(Errors: wear, fails, seed, rng, counts; given: spec, curve);
 
 impl Errors {
-    /// Whether no superblock misses more blocks than it has.
+    /// Checks that no superblock misses more blocks than it has.
     pub fn check(&self) -> Result<(), StateError> {
         let blocks = self.spec.superblock_blocks;
         ensure(self.wear.iter().all(|wear| wear.missing <= blocks), "a superblock's blocks")
     }
 
-    /// Flash whose first `good` superblocks have been erased so often; of their blocks some have
-    /// failed since.
+    /// Creates flash whose first `good` superblocks have been erased `worn` times; some of their
+    /// blocks have failed since.
     pub fn new(spec: ReliabilitySpec, superblocks: u32, good: u32, worn: u32, rng: &Rng) -> Errors {
         let mut rng = rng.fork("reliability");
         let spare_blocks = u64::from(spec.spare_blocks);
@@ -151,8 +151,8 @@ impl Errors {
         errors
     }
 
-    /// Blocks of a superblock have failed in erases that were not simulated; those without a spare
-    /// are missing until its next one.
+    /// Draws failures of a superblock's blocks in erases that were not simulated. Blocks without a
+    /// spare are missing until its next erase.
     fn age(&mut self, superblock: u32, erases: Range<u32>) {
         let missing = self.wear[superblock as usize].missing;
         let left = self.spec.superblock_blocks - missing;
@@ -164,8 +164,8 @@ impl Errors {
         self.wear[superblock as usize].missing = needed - spared as u32;
     }
 
-    /// Time that is not simulated has passed, in which a superblock was erased so often, as it had
-    /// been before; none: its data was left alone, and is older now.
+    /// Accounts for time that is not simulated, in which a superblock had `erases`. If there are
+    /// none, its data was left unchanged and is now older.
     pub fn live(&mut self, superblock: u32, erases: Range<u32>, elapsed: Nanos) {
         let wear = &mut self.wear[superblock as usize];
         wear.due_time = Nanos::ZERO;
@@ -177,7 +177,7 @@ impl Errors {
         }
     }
 
-    /// What was counted of reads since `before` is counted `times` times more.
+    /// Adds `times` times the reads counted since `before`.
     pub fn count_more(&mut self, before: &Reliability, times: f64) {
         let now = self.counts;
         let more = |now: u64, before: u64| ((now - before) as f64 * times).round() as u64;
@@ -192,7 +192,7 @@ impl Errors {
         self.spec.retry_read
     }
 
-    /// A read of a superblock that needed retries, as a policy sees it.
+    /// Describes a read that needed retries, for a policy.
     pub fn retried(&self, superblock: u32, verdict: Verdict, now: Nanos) -> RetriedRead {
         let wear = &self.wear[superblock as usize];
         RetriedRead {
@@ -206,7 +206,7 @@ impl Errors {
         }
     }
 
-    /// A superblock with so many erases behind it receives data from `now` on.
+    /// Opens a superblock after `cycles` erases: it receives data from `now` on.
     pub fn open(&mut self, superblock: u32, cycles: u32, now: Nanos) {
         let wear = &mut self.wear[superblock as usize];
         let refresh_reads = self.spec.refresh_reads;
@@ -257,14 +257,14 @@ impl Errors {
         begin..begin + len
     }
 
-    /// Computes a superblock's rates anew; returns whether its data should be moved.
+    /// Recomputes a superblock's rates; returns true if its data should be moved.
     #[cold]
     fn update(&mut self, superblock: u32, now: Nanos) -> bool {
         let row = self.row(superblock);
         let wear = &mut self.wear[superblock as usize];
         let age = wear.age(now);
         let per_page = f64::from(wear.reads) / f64::from(self.spec.superblock_flash_pages);
-        let mut rate = self.spec.rate.of(wear.cycles, per_page, age.0 as f64 / DAY_NS);
+        let mut rate = self.spec.rate.at(wear.cycles, per_page, age.0 as f64 / DAY_NS);
         for share in &mut self.fails[row.clone()] {
             *share = share_of(self.curve.fails(rate));
             rate *= self.spec.retry_gain;
@@ -281,10 +281,10 @@ impl Errors {
         refresh
     }
 
-    /// A superblock has been erased for the `cycles`th time: some of its blocks may have failed.
+    /// Records the `cycles`th erase of a superblock, in which some of its blocks may fail.
     ///
-    /// If it may not retire it stays in use although blocks are missing, and waits for spares until
-    /// its next erase.
+    /// A superblock that may not retire stays in use with missing blocks, and waits for spares
+    /// until its next erase.
     pub fn erase(&mut self, superblock: u32, cycles: u32, may_retire: bool) -> Erased {
         let blocks = self.spec.superblock_blocks;
         let missing = self.wear[superblock as usize].missing;
@@ -307,7 +307,8 @@ impl Errors {
         outcome
     }
 
-    /// How many of `blocks` fail, each with probability `p`: a binomial draw by inversion.
+    /// Number of failures among `blocks` blocks, each with probability `p`: a binomial draw by
+    /// inversion.
     fn failures(&mut self, blocks: u32, p: f64) -> u32 {
         // 53 random bits: 0 <= luck < 1.
         let luck = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
@@ -328,7 +329,7 @@ impl Errors {
 
 impl ErrorRate {
     /// Raw bit error rate of the middle page; at most one half.
-    pub fn of(&self, cycles: u32, reads_per_page: f64, days: f64) -> f64 {
+    pub fn at(&self, cycles: u32, reads_per_page: f64, days: f64) -> f64 {
         let cycles = f64::from(cycles);
         let [wear, k] = self.wear;
         let [disturb, p, q] = self.disturb;
@@ -342,7 +343,7 @@ impl ErrorRate {
 }
 
 impl ReliabilitySpec {
-    /// Probability that a block which has survived the first erases fails in those that follow them
+    /// Probability that a block that has survived the erases before this range fails in the range
     /// (Weibull).
     pub fn hazard(&self, erases: Range<u32>) -> f64 {
         let sum = |n: u32| pow(f64::from(n) / self.life_cycles, self.life_shape);
@@ -354,12 +355,12 @@ impl ReliabilitySpec {
     }
 }
 
-/// A probability in units of 2^-32.
+/// Converts a probability to units of 2^-32.
 fn share_of(probability: f64) -> u32 {
     (probability * 4_294_967_296.0).min(4_294_967_295.0) as u32
 }
 
-/// 32 bits that a place or a moment stands for.
+/// Hash of a place or a moment, with 32 bits.
 #[inline(always)]
 fn hash(x: u64) -> u32 {
     (mix(x) >> 32) as u32

@@ -1,12 +1,12 @@
-//! Heat: counted energy feeds the nodes of a network, and their temperatures drive the throttling.
+//! Heat: counted energy heats the nodes of a network, and their temperatures control throttling.
 //!
-//! Steps of 100 ms, each exact for its mean power (`physics/network.rs`). Array operations heat the
-//! flash, everything else the controller; in a profile of one node they are the same. Work is
-//! booked when its command comes, evenly over the time until the flash core has done it. Without
-//! states of sleep, a step with a command counts as awake, one without as idle; with them, each
-//! nanosecond counts by its state (`physics/power.rs`). The sensor of the health log is read at
-//! intervals, and gives whole degrees; throttling follows the nodes themselves. Not modelled:
-//! leakage that grows with temperature (a hot drive would draw some per cent more).
+//! Steps of 100 ms are each exact for their mean power (`physics/network.rs`). Array operations
+//! heat the flash, everything else the controller; in a profile of one node they are the same. Work
+//! is recorded when its command comes, evenly over the time until the flash core has done it.
+//! Without sleep states, a step with a command counts as awake, one without as idle; with them,
+//! each nanosecond counts by its state (`physics/power.rs`). The sensor of the health log is read
+//! at intervals in whole degrees; throttling follows the nodes themselves. Not modelled: leakage
+//! that grows with temperature (a hot drive would draw some per cent more).
 
 use drivebay_units::Nanos;
 
@@ -17,15 +17,15 @@ use crate::profile::{Energy, NODES_MAX, Power, Rated, Spec, THROTTLE_STAGES_MAX}
 /// Length of one step.
 pub const STEP: Nanos = Nanos::millis(100);
 
-/// The controller's node.
+/// Index of the controller's node.
 const CONTROLLER: usize = 0;
 
-/// Work done so far, by kind; differences between two moments feed the nodes.
+/// Work done so far, by kind. Differences between two moments heat the nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// 4 KiB pages programmed.
     pub programmed: u64,
-    /// Of these, with one bit per cell.
+    /// 4 KiB pages programmed with one bit per cell; part of `programmed`.
     pub slc_programmed: u64,
     /// Flash pages read.
     pub page_reads: u64,
@@ -35,7 +35,7 @@ pub struct Work {
     pub erases: u64,
     /// Payload bytes over the link.
     pub link_bytes: u64,
-    /// Flash core at work, nanoseconds.
+    /// Time that the flash core has worked, in nanoseconds.
     pub core_ns: u64,
     /// Host commands.
     pub commands: u64,
@@ -43,22 +43,22 @@ pub struct Work {
 
 persist!(Work: programmed, slc_programmed, page_reads, read_bytes, erases, link_bytes, core_ns, commands);
 
-/// Times that the health log reports, summed over steps.
+/// Times for the health log, summed over steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThermalLog {
     /// Time in each throttle stage; entry 0 is unused.
     pub stage_time: [Nanos; THROTTLE_STAGES_MAX + 1],
-    /// How often each stage was entered from the milder one.
+    /// Entries of each stage from the milder one.
     pub stage_entries: [u64; THROTTLE_STAGES_MAX + 1],
-    /// At or above the warning temperature, below the critical one.
+    /// Time at or above the warning temperature and below the critical temperature.
     pub warning: Nanos,
-    /// At or above the critical temperature.
+    /// Time at or above the critical temperature.
     pub critical: Nanos,
 }
 
 persist!(ThermalLog: stage_time, stage_entries, warning, critical);
 
-/// Temperatures, energy so far and throttle stage.
+/// Temperatures, energy and throttle stage.
 pub struct Thermal {
     energy: Energy,
     network: Network,
@@ -69,35 +69,36 @@ pub struct Thermal {
     temperature_c: [f64; NODES_MAX],
     sensor: Sensor,
     rated: Rated,
-    /// The step of a throttle stage that holds, an entry of `steps`; [`Thermal::stage`] is the
-    /// stage it belongs to.
+    /// Current step of a throttle stage, an index of `steps`; [`Thermal::stage`] is the stage that
+    /// it belongs to.
     stage: usize,
     next_step: Nanos,
     last: Work,
-    /// A command has come in the step in hand.
+    /// True if a command has come in the current step.
     awake: bool,
-    /// Energy of the step in hand, by node, nanojoule.
+    /// Energy of the current step, by node, in nanojoules.
     pending_nj: [u64; NODES_MAX],
-    /// Energy of work that is asked for and not yet spent, by node, nanojoule.
+    /// Energy of requested work that is not yet spent, by node, in nanojoules.
     backlog_nj: [u64; NODES_MAX],
-    /// Up to when the states of sleep have been accounted for.
+    /// Time up to which the sleep states have been accounted for.
     accounted: Nanos,
-    /// Nanojoule up to the last step.
+    /// Energy up to the last step, in nanojoules.
     pub energy_nj: u64,
     peak_nj: u64,
-    /// What was counted for the health log.
+    /// Counters for the health log.
     pub log: ThermalLog,
 }
 
 persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, backlog_nj, accounted, energy_nj,
     peak_nj, log; given: energy, network, nand, power, steps, rated);
 
-/// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
+/// Energy of a power over a time, in nanojoules. An hour of 100 W in femtojoules needs more than 64
+/// bits.
 fn nanojoule(microwatt: u64, nanoseconds: u64) -> u64 {
     (u128::from(microwatt) * u128::from(nanoseconds) / 1_000_000) as u64
 }
 
-/// What the health log's temperature has come to.
+/// Temperature sensor of the health log.
 #[derive(Clone, Copy, PartialEq)]
 struct Sensor {
     node: usize,
@@ -116,7 +117,7 @@ impl Sensor {
 }
 
 impl Thermal {
-    /// A drive at ambient temperature.
+    /// Creates the state of a drive at ambient temperature.
     pub fn new(spec: &Spec) -> Thermal {
         let (thermal, step_s) = (&spec.thermal, STEP.as_secs_f64());
         let sensor = Sensor {
@@ -146,12 +147,12 @@ impl Thermal {
         }
     }
 
-    /// The environment has another temperature from the next step on.
+    /// Changes the ambient temperature from the next step on.
     pub fn set_ambient_c(&mut self, ambient_c: f64) {
         self.network.set_ambient_c(ambient_c);
     }
 
-    /// Whether this can be how warm a drive is at `now` that has done this work.
+    /// Checks that the state is possible for a drive that has done this work by `now`.
     pub fn check(&self, now: Nanos, work: Work) -> Result<(), StateError> {
         let bearable = |celsius: &f64| (-1e4..=1e6).contains(celsius);
         let felt = self.temperature_c.iter().chain([&self.sensor.reads_c]).all(bearable);
@@ -178,25 +179,25 @@ impl Thermal {
         ensure(felt && timed && done && self.stage < self.steps.len(), "heat and throttling")
     }
 
-    /// The entry of the spec's throttle steps that holds; 0 for none.
+    /// Index of the current throttle step in the spec; 0 for none.
     pub fn step_held(&self) -> usize {
         self.stage
     }
 
-    /// The throttle stage that holds; 0 for none.
+    /// Current throttle stage; 0 for none.
     pub fn stage(&self) -> usize {
         self.steps[self.stage].0
     }
 
-    /// When the next step is due.
+    /// Time at which the next step is due.
     #[inline(always)]
     pub fn next_step(&self) -> Nanos {
         self.next_step
     }
 
-    /// Steps up to `now`, with nothing asked of the drive since `idle_since` and the flash core at
-    /// work on what was asked until `works_until`; returns the entry of the throttle steps that
-    /// holds then.
+    /// Advances to `now`. The drive has had no commands since `idle_since`, and the flash core
+    /// works on earlier commands until `works_until`. Returns the index of the throttle step that
+    /// then applies.
     pub fn advance(
         &mut self,
         now: Nanos,
@@ -242,8 +243,8 @@ impl Thermal {
         self.last = work;
     }
 
-    /// Moves the backlog to the step in hand, or the step's share of it if the work goes on for
-    /// longer; whether there was nothing to move.
+    /// Moves the backlog, or a step's share of it if the work takes longer, to the current step.
+    /// Returns true if there was no backlog.
     fn spend(&mut self, works_until: Nanos) -> bool {
         let spans = STEP.after(works_until.since_or_zero(self.next_step));
         let rests = self.backlog_nj == [0; NODES_MAX];
@@ -255,7 +256,7 @@ impl Thermal {
         rests
     }
 
-    /// Energy without work up to `to`, as far as it is not accounted for.
+    /// Energy without work up to `to`, as far as it is not yet accounted for.
     fn base_nj(&mut self, to: Nanos, idle_since: Nanos, awake: bool) -> u64 {
         let Some(power) = &self.power else {
             let base_uw = if awake { self.energy.active_uw } else { self.energy.idle_uw };
@@ -269,14 +270,14 @@ impl Thermal {
         nanojoule(self.energy.active_uw, awake_ns) + idle_nj
     }
 
-    /// Whether more idle time changes nothing about the power.
+    /// True if more idle time does not change the power.
     fn sleep_is_settled(&self, idle_since: Nanos) -> bool {
         self.power.as_ref().is_none_or(|power| {
             self.next_step.since_or_zero(STEP.after(idle_since)) >= power.settled_after()
         })
     }
 
-    /// One step of the energy in hand, which it returns.
+    /// Runs one step with the pending energy, which it returns.
     fn step(&mut self) -> u64 {
         let energy_nj = self.pending_nj.iter().sum();
         let watt = self.pending_nj.map(|nj| nj as f64 / 1e9 / STEP.as_secs_f64());
@@ -289,7 +290,7 @@ impl Thermal {
         energy_nj
     }
 
-    /// Books a step that happened `times` times.
+    /// Counts a step that happened `times` times.
     fn count(&mut self, energy_nj: u64, times: u64) {
         let len = STEP.times(times);
         self.energy_nj += energy_nj * times;
@@ -305,7 +306,7 @@ impl Thermal {
         }
     }
 
-    /// Enters the next stage, or leaves this one.
+    /// Enters the next stage, or leaves the current stage.
     fn change_stage(&mut self) {
         let felt_c = self.temperature_c[CONTROLLER];
         if let Some(&(number, on_c, _)) = self.steps.get(self.stage + 1)
@@ -318,7 +319,7 @@ impl Thermal {
         }
     }
 
-    /// Nothing changes any more: so many steps at once.
+    /// Counts `times` steps at once, if nothing changes any more.
     fn repeat(&mut self, energy_nj: u64, times: u64) {
         self.count(energy_nj, times);
         let len = STEP.times(times);
@@ -326,22 +327,22 @@ impl Thermal {
         self.accounted = self.accounted.after(len);
     }
 
-    /// Degrees Celsius of the controller at the last step.
+    /// Temperature of the controller at the last step, degrees Celsius.
     pub fn temperature_c(&self) -> f64 {
         self.temperature_c[CONTROLLER]
     }
 
-    /// Degrees Celsius of all nodes at the last step.
+    /// Temperatures of all nodes at the last step, degrees Celsius.
     pub fn node_temperatures_c(&self) -> [f64; NODES_MAX] {
         self.temperature_c
     }
 
-    /// What the health log reports: whole degrees Celsius.
+    /// Temperature in the health log: whole degrees Celsius.
     pub fn sensor_c(&self) -> f64 {
         self.sensor.reads_c
     }
 
-    /// Most energy of a step since the last call, nanojoule.
+    /// Maximum energy of a step since the last call, in nanojoules.
     pub fn take_peak_nj(&mut self) -> u64 {
         std::mem::take(&mut self.peak_nj)
     }

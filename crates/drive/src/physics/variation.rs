@@ -1,11 +1,11 @@
-//! How the times of flash differ from block to block and from page to page.
+//! Variation of flash times between blocks and between pages.
 //!
 //! Sources: pages and blocks of a chip differ in their times, and keep them (Grupp et al., MICRO
-//! 2009); by how much is the profile's. Model: a place has a deviation that its number and the
-//! drive's seed give, the same at every visit; deviations of blocks and pages add up. Each is the
-//! sum of four uniform bytes: close to normal, and never beyond 3.5 standard deviations. Slow dies
-//! are slower by a factor throughout; which ones, the drive's seed says. Not modelled: change with
-//! wear. Effect: worn drives program a little too slowly.
+//! 2009); the profile specifies by how much. Model: the number of a place and the drive's seed
+//! determine its deviation, which is the same at every visit; deviations of blocks and pages add
+//! up. Each is the sum of four uniform bytes: close to normal, and never beyond 3.5 standard
+//! deviations. Slow dies are always slower by a factor; the drive's seed determines them. Not
+//! modelled: change with wear. Effect: worn drives program a little too slowly.
 
 use drivebay_units::{Divider, Nanos, Rng, mix_upper};
 
@@ -25,7 +25,7 @@ pub struct Variation {
 persist!(Variation: seed; given: spread, by_superblock, geometry, slow);
 
 impl Variation {
-    /// The deviations of the drive with this generator.
+    /// Creates the deviations of the drive with this generator.
     pub fn new(spread: Spread, geometry: &Geometry, rng: &Rng) -> Variation {
         let slow = spread.slow_dies.map_or((0, 0, 256), |slow| {
             let first = rng.fork("slow dies").below(u64::from(geometry.dies())) as u32;
@@ -40,7 +40,7 @@ impl Variation {
         }
     }
 
-    /// Time of a read or program of a flash page that usually takes `len`.
+    /// Time to read or program a flash page whose nominal time is `len`.
     #[inline(always)]
     pub fn of_page(&self, page: u32, len: Nanos) -> Nanos {
         let die = self.geometry.die_of(page);
@@ -49,13 +49,13 @@ impl Variation {
         self.on_die(die, scaled(len, block * self.spread.block + own * self.spread.page))
     }
 
-    /// Time of the erase of a die's block that usually takes `len`.
+    /// Time to erase a die's block whose nominal time is `len`.
     #[inline]
     pub fn of_erase(&self, superblock: u32, die: u32, len: Nanos) -> Nanos {
         self.on_die(die, scaled(len, self.draw(superblock, die) * self.spread.erase))
     }
 
-    /// What usually takes `len` takes longer on a slow die.
+    /// Time on a die of an operation with nominal time `len`; longer if the die is slow.
     #[inline(always)]
     fn on_die(&self, die: u32, len: Nanos) -> Nanos {
         let (first, count, time_256) = self.slow;
@@ -66,11 +66,11 @@ impl Variation {
         if from_first < count { Nanos((len.0 * time_256) >> 8) } else { len }
     }
 
-    /// The deviation of a place, around zero.
+    /// Deviation of a place, around zero.
     #[inline(always)]
-    fn draw(&self, place: u32, of: u32) -> i64 {
-        let key = self.seed ^ (u64::from(of) << 32 | u64::from(place));
-        // The four upper bytes, added two by two in halves of a word.
+    fn draw(&self, place: u32, scope: u32) -> i64 {
+        let key = self.seed ^ (u64::from(scope) << 32 | u64::from(place));
+        // Sum of the four upper bytes, added in pairs in halves of a word.
         let bytes = mix_upper(key) >> 32;
         let halves = (bytes & 0x00FF_00FF) + ((bytes >> 8) & 0x00FF_00FF);
         ((halves + (halves >> 16)) & 0xFFFF) as i64 - 510

@@ -1,13 +1,13 @@
-//! What ails a drive: outages, the wear that it begins with, the end of its life. All optional.
+//! Ailments of a drive: outages, wear at the beginning, and the end of its life. All are optional.
 //!
 //! Sources. The health log's fields: NVM Express base specification, SMART / Health Information.
 //! Stalls of firmware and slow dies in the field: Gunawi et al., "Fail-Slow at Scale", FAST 2018.
-//! What each named ailment is made of, with sources, is in `ailments/*.toml`.
+//! `ailments/*.toml` defines each named ailment, with sources.
 //!
-//! Outages follow from the drive's clock alone: they take no state, and no chance. A command that
-//! meets one waits for its end; what the drive does for itself goes on. What a worn drive has been
-//! through before is made up (`guess:`) from its wear, for the health log only: its data is as
-//! fresh as a new drive's.
+//! Outages depend only on the drive's clock, without state or chance. A command that meets an
+//! outage waits for its end; the drive's background work continues. The history of a worn drive is
+//! made up (`guess:`) from its wear, for the health log only: its data is as fresh as that of a new
+//! drive.
 
 use drivebay_units::Nanos;
 
@@ -24,10 +24,10 @@ const EARLIER_WAF: f64 = 2.0;
 /// throughout.
 const RATED_YEARS: f64 = 5.0;
 const YEAR_S: f64 = 365.25 * 86_400.0;
-/// Power cycles of a year. guess: monthly maintenance.
+/// Power cycles per year. guess: monthly maintenance.
 const YEARLY_POWER_CYCLES: f64 = 12.0;
 
-/// Times in which a part does nothing.
+/// Periodic outage of a part.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
     every: Nanos,
@@ -35,7 +35,7 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// When what comes at `at` goes on: after the outage that it falls into.
+    /// Time at which work that arrives at `at` continues: after the outage during which it arrives.
     #[inline]
     #[must_use]
     pub fn pass(&self, at: Nanos) -> Nanos {
@@ -43,72 +43,74 @@ impl Outage {
         if begun > 0 { at.max(Nanos(begun).after(self.len)) } else { at }
     }
 
-    /// How many have begun by `at`.
+    /// Number of outages that have begun by `at`.
     #[must_use]
     pub fn begun(&self, at: Nanos) -> u64 {
         at.0 / self.every.0
     }
 }
 
-/// Both kinds; a command asks once whether the drive has any.
+/// Both kinds of outages in one type, so that a command needs only one check whether the drive has
+/// any.
 #[derive(Clone, Copy, Debug)]
 pub struct Outages {
-    /// The firmware stalls.
+    /// Stalls of the firmware.
     pub stall: Option<Outage>,
-    /// The link is down.
+    /// Outages of the link.
     pub link: Option<Outage>,
 }
 
-/// What a drive has behind it that was not simulated.
+/// Counters of the drive's life before the simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lived {
-    /// Written by the host, bytes.
+    /// Bytes written by the host.
     pub written_bytes: u64,
-    /// Read by the host, bytes.
+    /// Bytes read by the host.
     pub read_bytes: u64,
-    /// Read commands.
+    /// Number of read commands.
     pub reads: u64,
-    /// Write commands.
+    /// Number of write commands.
     pub writes: u64,
-    /// 4 KiB pages that the host wrote.
+    /// Number of 4 KiB pages that the host wrote.
     pub host_4k: u64,
-    /// 4 KiB pages programmed.
+    /// Number of 4 KiB pages programmed.
     pub programmed_4k: u64,
-    /// Read over the flash channels, bytes.
+    /// Bytes read over the flash channels.
     pub flash_read_bytes: u64,
-    /// Erases of superblocks together, those after use with one bit per cell by what they wear.
+    /// Sum of erases of superblocks; erases after use with one bit per cell are weighted by their
+    /// wear.
     pub erases: u64,
-    /// With a command outstanding.
+    /// Time with a command outstanding.
     pub busy: Nanos,
-    /// Switched on.
+    /// Time switched on.
     pub power_on: Nanos,
-    /// How often it was switched on.
+    /// Number of power cycles.
     pub power_cycles: u64,
 }
 
 persist!(Lived: written_bytes, read_bytes, reads, writes, host_4k, programmed_4k, flash_read_bytes, erases, busy, power_on,
     power_cycles);
 
-/// What a worn drive has behind it.
+/// History of a worn drive.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct History {
-    /// Erases of each superblock.
+    /// Erases per superblock.
     pub cycles: u32,
-    /// What was counted: as much read as written, and commands and busy time unknown.
+    /// Counters of the earlier life. Reads equal writes; commands and busy time are unknown.
     pub lived: Lived,
 }
 
-/// When the firmware stops writing.
+/// End of life at which the firmware refuses writes.
 #[derive(Clone, Copy, Debug)]
 pub struct EndOfLife {
-    /// Available spare at first, percent.
+    /// Available spare at the beginning, in percent.
     pub spare_percent: u8,
-    /// 4 KiB that the host can write.
+    /// Number of 4 KiB units that the host can write.
     pub writes_4k: u64,
 }
 
 impl EndOfLife {
-    /// Available spare when the host has written so much, percent, rounded up.
+    /// Available spare after the host has written `written_4k`, in percent, rounded up.
     #[must_use]
     pub fn spare_percent(&self, written_4k: u64) -> u8 {
         let left = self.writes_4k.saturating_sub(written_4k);
@@ -127,7 +129,7 @@ fn check_outage(field: &str, raw: &Option<RawOutage>) -> Result<Option<Outage>, 
     let (every, len) = (Nanos((raw.every_s.value * 1e9).round() as u64), raw.for_ms.millis());
     if len >= every {
         let allowed = format!("less than every_s = {}", raw.every_s.value);
-        let hint = "something must get through in between";
+        let hint = "shorten the outage, so that commands are served between outages";
         return Err(SpecError::out(field, raw.for_ms.value, allowed, hint));
     }
     Ok(Some(Outage { every, len }))
@@ -144,11 +146,12 @@ pub(super) fn check_history(
     };
     let Some(cycles) = rated.cycles else {
         let allowed = "left out without health.rated_cycles";
-        let hint = "give health.rated_cycles, of which it is a share";
+        let hint = "set health.rated_cycles, of which worn_percent is a share";
         return Err(SpecError::out("health.worn_percent", worn.value, allowed, hint));
     };
     let share = worn.value / 100.0;
-    // What is used is told in whole percent, rounded down: no less than was asked for.
+    // The log reports whole percent, rounded down; rounding up here makes it report at least the
+    // requested wear.
     let cycles = (cycles * share).ceil().min(f64::from(u32::MAX >> 1));
     let years = RATED_YEARS * share;
     let programmed = cycles * flash_bytes as f64;
@@ -158,7 +161,7 @@ pub(super) fn check_history(
         read_bytes: host_bytes,
         host_4k: host_bytes / 4096,
         programmed_4k: (programmed / 4096.0) as u64,
-        // What the host read, and what was copied.
+        // Data that the host read, and data that was copied.
         flash_read_bytes: programmed as u64,
         erases: cycles as u64 * good_superblocks.max(1),
         power_on: Nanos((years * YEAR_S) as u64 * 1_000_000_000),

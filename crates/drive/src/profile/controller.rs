@@ -1,4 +1,4 @@
-//! What the controller's cores and its write path cost.
+//! Costs of the controller's cores and of its write path.
 
 use drivebay_units::Nanos;
 
@@ -6,14 +6,14 @@ use super::flash::Geometry;
 use super::key::{Number, SpecError};
 use super::schema::{RawHalfDuplex, RawSpec};
 
-/// How a half-duplex controller shares its data path between the directions.
+/// Sharing of a half-duplex controller's data path between the directions.
 #[derive(Clone, Copy, Debug)]
 pub struct HalfDuplexSpec {
-    /// From the end of the last transfer in one direction to the first in the other.
+    /// Time from the end of the last transfer in one direction to the first transfer in the other.
     pub turnaround: Nanos,
     /// Commands after which a batch ends if the other direction waits.
     pub batch_commands: u32,
-    /// How long a batch goes on while the other direction waits.
+    /// Maximum time that a batch continues while the other direction waits.
     pub batch_wait: Nanos,
 }
 
@@ -25,17 +25,18 @@ pub(super) fn half_duplex(raw: &RawHalfDuplex) -> HalfDuplexSpec {
     }
 }
 
-/// How writes are admitted.
+/// Admission of writes.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionSpec {
-    /// Least time between two while garbage collection runs, in the long run.
+    /// Minimum mean time between two admitted writes while garbage collection runs.
     pub interval: Nanos,
-    /// Writes that may come together beyond one in an interval.
+    /// Number of writes that may be admitted together, in addition to one per interval.
     pub together: u64,
-    /// Reads feed the pacer as well: one that is served while a write is held admits it.
+    /// True if reads also feed the pacer: a read that is served while a write is held admits this
+    /// write.
     pub fed_by_reads: bool,
-    /// A control loop on the write buffer sets the interval: pages that the host writes between two
-    /// samples of it, an eighth of what it holds.
+    /// Pages that the host writes between two samples of the write buffer, an eighth of its size. A
+    /// control loop on these samples sets the interval. `None` for a fixed interval.
     pub sample_pages: Option<u64>,
 }
 
@@ -47,13 +48,13 @@ pub(super) fn check_admission(
     let Some(admission) = &raw.controller.admission else { return Ok(None) };
     if raw.controller.half_duplex.is_some() {
         let hint = "leave out controller.admission or controller.half_duplex";
-        let allowed = "no admission beside a half-duplex path, whose turns hold writes already";
+        let allowed = "left out with controller.half_duplex, whose turns already hold writes";
         let given = admission.interval_us.value;
         return Err(SpecError::out("controller.admission.interval_us", given, allowed, hint));
     }
     let paces =
         [("fixed", (false, false)), ("with-reads", (true, false)), ("balanced", (false, true))];
-    let pace = admission.pace.as_ref().map(|word| word.one_of("controller.admission.pace", &paces));
+    let pace = admission.pace.as_ref().map(|word| word.choose("controller.admission.pace", &paces));
     let (fed_by_reads, balanced) = pace.transpose()?.unwrap_or_default();
     Ok(Some(AdmissionSpec {
         interval: admission.interval_us.micros(),
@@ -63,36 +64,34 @@ pub(super) fn check_admission(
     }))
 }
 
-/// What the cores and the write path cost at one throttle stage.
+/// Costs of the cores and of the write path at one throttle stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Costs {
-    /// Host core, per command.
+    /// Time of the host core per command.
     pub host_core: Nanos,
-    /// Flash core, per read command.
+    /// Time of the flash core per read command.
     pub read_command: Nanos,
-    /// Flash core, per page (mapping unit) read.
+    /// Time of the flash core per page (mapping unit) read.
     pub read_page: Nanos,
-    /// Flash core, per write command.
+    /// Time of the flash core per write command.
     pub write_command: Nanos,
-    /// Flash core, per page (mapping unit) written.
+    /// Time of the flash core per page (mapping unit) written.
     pub write_page: Nanos,
-    /// Flash core, per extent copied.
+    /// Time of the flash core per copied extent.
     pub copy_extent: Nanos,
-    /// Flash core, per page copied.
+    /// Time of the flash core per copied page.
     pub copy_page: Nanos,
-    /// Flash core: most that garbage collection takes per page that the host writes.
+    /// Maximum time of the flash core for garbage collection per page that the host writes.
     pub gc_duty: Nanos,
-    /// Flash core, per program of the map's journal.
+    /// Time of the flash core per program of the map's journal.
     pub journal: Nanos,
-    /// Write path, femtoseconds per byte.
+    /// Rate of the write path, in femtoseconds per byte.
     pub write_path_fs_per_byte: u64,
-    /// Reads are let through no faster than this, femtoseconds per byte; 0 for no limit.
+    /// Minimum time of reads, in femtoseconds per byte; 0 for no limit.
     pub read_limit_fs_per_byte: u64,
-    /// The share of the cores' time that a slower clock adds, in parts of 2 to the power of
-    /// [`SHARE_BITS`].
+    /// Share of the cores' time that a slower clock adds, in 2^-[`SHARE_BITS`].
     pub added_by_clock: u64,
-    /// How much the flash core's time for a command of the host varies: its coefficient of
-    /// variation, in parts of 2 to the power of [`SHARE_BITS`].
+    /// Coefficient of variation of the flash core's time for a host command, in 2^-[`SHARE_BITS`].
     pub variation: u64,
 }
 
@@ -100,7 +99,7 @@ pub struct Costs {
 pub const SHARE_BITS: u32 = 16;
 
 impl Costs {
-    /// Flash core, for `pages` copied that make so many extents.
+    /// Time of the flash core to copy `pages` that form this number of extents.
     #[inline(always)]
     #[must_use]
     pub fn copy(&self, extents: u32, pages: u32) -> Nanos {
@@ -113,7 +112,7 @@ fn share(part: f64) -> u64 {
     (part * f64::from(1 << SHARE_BITS)).round() as u64
 }
 
-/// What they cost without throttling.
+/// Costs without throttling.
 pub(super) fn costs(raw: &RawSpec) -> Costs {
     let (c, g) = (&raw.controller, raw.gc());
     Costs {
@@ -133,7 +132,7 @@ pub(super) fn costs(raw: &RawSpec) -> Costs {
     }
 }
 
-/// Costs of all cores at a slower clock; the write path is hardware and keeps its rate.
+/// Costs of all cores at a slower clock. The write path is hardware and keeps its rate.
 pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
     let slow = |len: Nanos| Nanos((len.0 as f64 * 100.0 / clock_percent).round() as u64);
     Costs {

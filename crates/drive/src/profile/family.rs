@@ -1,14 +1,14 @@
-//! Whole profiles: one that names another as its `base` has only what differs, and its host is a
-//! file of its own.
+//! Profiles with a base: a profile that names another as its `base` contains only the differences,
+//! and its host is a separate file.
 
 use super::key::SpecError;
 
-/// The whole profile of a drive whose file is `text`, laid over `base`: the file of its host, or
-/// the whole profile of its family. Single values (with their sources) and whole lists replace the
-/// base's; `without` names what the drive lacks.
+/// Returns the whole profile of a drive whose file is `text`. It is applied to `base`: the file of
+/// its host, or the whole profile of its family. Single values (with their sources) and whole lists
+/// replace the base's; `without` lists sections that the drive lacks.
 ///
 /// # Errors
-/// [`SpecError::Malformed`], when one of them is no TOML.
+/// [`SpecError::Malformed`] if one of them is not TOML.
 pub fn whole_profile(base: &str, text: &str) -> Result<toml::Table, SpecError> {
     let read = |text: &str| {
         text.parse::<toml::Table>().map_err(|e| SpecError::Malformed {
@@ -26,7 +26,7 @@ pub fn whole_profile(base: &str, text: &str) -> Result<toml::Table, SpecError> {
     Ok(whole)
 }
 
-/// Removes the section or value at `gc.idle`.
+/// Removes the section or value at a dotted path, for example `gc.idle`.
 fn remove(table: &mut toml::Table, dotted: &str) {
     match dotted.split_once('.') {
         Some((section, rest)) => {
@@ -40,7 +40,7 @@ fn remove(table: &mut toml::Table, dotted: &str) {
     }
 }
 
-/// Replaces what `over` has in `base`, section by section.
+/// Replaces values of `base` by those of `over`, section by section.
 fn lay_over(base: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {

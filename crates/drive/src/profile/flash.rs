@@ -1,4 +1,4 @@
-//! The flash: geometry, timing and the room that the write buffer and spare space need.
+//! The flash: geometry, timing, and minimum sizes of write buffer and spare space.
 
 use drivebay_units::Nanos;
 
@@ -6,21 +6,22 @@ use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
 use super::key::{Key, Number, Numbers, SpecError, is_set, is_word, nanos};
 use super::schema::{RawNand, RawSlowDies, RawSpec, RawVariation};
 
-/// In which order numbers of flash pages go through dies, planes and page types.
+/// Order in which numbers of flash pages run through dies, planes and page types.
 #[derive(Clone, Copy, Debug)]
 pub struct PageOrder {
     /// log2 of the distance between neighbouring planes of a die.
     pub plane_shift: u32,
     /// log2 of the distance between page types.
     pub type_shift: u32,
-    /// Flash pages from a die to the next.
+    /// Consecutive flash pages on a die before the next die.
     pub die_pages: u32,
-    /// A number is divided by `die_pages` by a shift, a multiplication and a shift.
+    /// Shift, multiplication and shift that together divide a number by `die_pages`.
     divide: (u32, u64, u32),
 }
 
 impl PageOrder {
-    /// A page on each die, then on the next plane of each, then the next page type.
+    /// Returns the order in which a page on each die comes first, then the next plane of each die,
+    /// then the next page type.
     pub const fn dies_first(die_shift: u32, plane_shift: u32) -> PageOrder {
         PageOrder {
             plane_shift: die_shift,
@@ -37,52 +38,53 @@ impl PageOrder {
     }
 }
 
-/// Geometry, counted in mapping units ("pages": 4 KiB on most drives) where not said otherwise.
+/// Geometry of the flash. Counts are in mapping units ("pages", 4 KiB on most drives) unless noted
+/// otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     /// Sectors that the host can address.
     pub user_sectors: u64,
-    /// Pages that hold them; the last may be used in part.
+    /// Pages that hold these sectors; the last may be used in part.
     pub user_pages: u32,
-    /// log2 of 4 KiB in a page.
+    /// log2 of the number of 4 KiB units in a page.
     pub unit_shift: u32,
-    /// Pages of a superblock: one block of every plane of every die of its reclaim group, which
-    /// without several is the drive.
+    /// Pages of a superblock: one block of every plane of every die of its reclaim group. Without
+    /// several groups this is the whole drive.
     pub superblock_pages: u32,
     /// Superblocks, bad ones included.
     pub superblocks: u32,
     /// Bad superblocks.
     pub bad_superblocks: u32,
-    /// Blocks of a superblock: one of every plane of each of its dies.
+    /// Blocks of a superblock: one on every plane of each of its dies.
     pub superblock_blocks: u32,
-    /// log2 of pages in a flash page; flash pages of planes that a page lies across count as one.
+    /// log2 of pages in a flash page. Flash pages of planes across which a page lies count as one.
     pub page_shift: u32,
     /// log2 of the dies of a superblock.
     pub die_shift: u32,
-    /// The dies of a superblock, less one.
+    /// Number of dies of a superblock, minus one.
     pub die_mask: u32,
-    /// log2 of reclaim groups: superblocks are of each by turns, and so are dies.
+    /// log2 of the number of reclaim groups. Superblocks and dies belong to the groups in turn.
     pub group_shift: u32,
     /// log2 of planes.
     pub plane_shift: u32,
-    /// In which order flash pages go through dies, planes and page types.
+    /// Order in which flash pages run through dies, planes and page types.
     pub order: PageOrder,
-    /// Channels minus one: a die's channel is `die & channel_mask`.
+    /// Number of channels minus one: a die's channel is `die & channel_mask`.
     pub channel_mask: u32,
     /// Superblocks that are always used with one bit per cell, for the SLC cache.
     pub slc_superblocks: u32,
-    /// Dies of a stripe with parity, if there is any.
+    /// Dies of a parity stripe, if the drive has parity.
     pub parity_dies: Option<u32>,
 }
 
 impl Geometry {
-    /// Dies on all channels.
+    /// Number of dies on all channels.
     #[must_use]
     pub fn dies(&self) -> u32 {
         1 << (self.die_shift + self.group_shift)
     }
 
-    /// Usable pages; those of the static SLC cache are none, and none those of parity.
+    /// Usable pages, without those of the static SLC cache and those of parity.
     #[must_use]
     pub fn usable_pages(&self) -> u64 {
         self.data_pages(
@@ -91,8 +93,9 @@ impl Geometry {
         )
     }
 
-    /// Pages that hold data, of so many of whole superblocks: the others are parity, of which a
-    /// superblock has a stripe more than fill it where its first and last are short.
+    /// Pages that hold data among `addresses` pages of whole superblocks. The others are parity. A
+    /// superblock has one more stripe than would fill it, because its first and last stripes are
+    /// short.
     #[must_use]
     pub fn data_pages(&self, addresses: u64) -> u64 {
         let Some(dies) = self.parity_dies else { return addresses };
@@ -101,8 +104,8 @@ impl Geometry {
         addresses - addresses / u64::from(self.superblock_pages) * parity * unit
     }
 
-    /// Superblocks but those of the static SLC cache, which come last; bad ones come before the
-    /// cache's or last.
+    /// Superblocks without those of the static SLC cache. The cache's superblocks come last; bad
+    /// superblocks come before them, or last if there are none.
     #[must_use]
     pub fn ordinary_superblocks(&self) -> u32 {
         let others = self.bad_superblocks + self.slc_superblocks;
@@ -115,8 +118,8 @@ impl Geometry {
         self.superblock_pages >> (self.page_shift + self.die_shift)
     }
 
-    /// Spare pages that garbage collection needs to go on: in each reclaim group the frontiers, the
-    /// reserve, one superblock to gain.
+    /// Spare pages that garbage collection needs to make progress: for each reclaim group the
+    /// frontiers, the reserve, and one superblock to gain.
     #[must_use]
     pub fn spare_needed(&self, reserve_superblocks: u64) -> u64 {
         ((reserve_superblocks + 3) * u64::from(self.superblock_pages)) << self.group_shift
@@ -129,29 +132,29 @@ impl Geometry {
         superblock & ((1 << self.group_shift) - 1)
     }
 
-    /// The plane of a flash page, given by its number.
+    /// The plane of the flash page with this number.
     #[inline(always)]
     #[must_use]
     pub fn plane_of(&self, page: u32) -> u32 {
         (page >> self.order.plane_shift) & ((1 << self.plane_shift) - 1)
     }
 
-    /// The die of a flash page, given by its number.
+    /// The die of the flash page with this number.
     #[inline(always)]
     #[must_use]
     pub fn die_of(&self, page: u32) -> u32 {
         let die = self.order.before_die(page) & self.die_mask;
-        if self.group_shift == 0 { die } else { self.of_group_die(page, die) }
+        if self.group_shift == 0 { die } else { self.group_die(page, die) }
     }
 
-    /// The die that is the `die`th of the reclaim group of a flash page.
+    /// The `die`th die of the flash page's reclaim group.
     #[cold]
     #[inline(never)]
-    fn of_group_die(&self, page: u32, die: u32) -> u32 {
+    fn group_die(&self, page: u32, die: u32) -> u32 {
         die << self.group_shift | self.group_of(page / (self.superblock_pages >> self.page_shift))
     }
 
-    /// The channel of a flash page, given by its number.
+    /// The channel of the flash page with this number.
     #[inline(always)]
     #[must_use]
     pub fn channel_of(&self, page: u32) -> usize {
@@ -165,7 +168,8 @@ impl Geometry {
         (die & self.channel_mask) as usize
     }
 
-    /// The first flash page on a die; `turn`: the die, or any number that counts on through them.
+    /// The first flash page on a die. `turn` is the die, or any number that counts through the dies
+    /// repeatedly.
     #[must_use]
     pub fn first_on_die(&self, turn: u32) -> u32 {
         let die = turn & (self.dies() - 1);
@@ -173,19 +177,19 @@ impl Geometry {
         superblock + (die >> self.group_shift) * self.order.die_pages
     }
 
-    /// The plane of a flash page among those of all dies.
+    /// The plane of a flash page, numbered across all dies.
     #[must_use]
     pub fn plane_of_all(&self, page: u32) -> usize {
         (self.die_of(page) << self.plane_shift | self.plane_of(page)) as usize
     }
 
-    /// Flash pages of a row over all dies and planes of a superblock.
+    /// Flash pages of a row across all dies and planes of a superblock.
     #[must_use]
     pub fn row_pages(&self) -> u64 {
         1 << (self.die_shift + self.plane_shift)
     }
 
-    /// Bytes of a page: of a mapping unit.
+    /// Bytes of a page (mapping unit).
     #[inline(always)]
     #[must_use]
     pub fn unit_bytes(&self) -> u64 {
@@ -198,13 +202,13 @@ impl Geometry {
         self.unit_bytes() << self.page_shift
     }
 
-    /// Megabytes as pages, to the nearest.
+    /// Converts megabytes to pages, rounded to the nearest.
     #[must_use]
     pub fn pages_of(&self, mb: f64) -> u64 {
         (mb * 1e6 / self.unit_bytes() as f64).round() as u64
     }
 
-    /// Pages as megabytes.
+    /// Converts pages to megabytes.
     #[must_use]
     pub fn mb_of(&self, pages: u64) -> u64 {
         pages * self.unit_bytes() / 1_000_000
@@ -220,69 +224,69 @@ pub struct SlcTiming {
     pub program: Nanos,
 }
 
-/// Times of the flash's own operations, and the rate of a channel.
+/// Times of flash operations, and the rate of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct NandTiming {
-    /// tR of ONFI, the mean of all page types.
+    /// tR of ONFI, as the mean of all page types.
     pub read: Nanos,
     /// tR by page type, if they differ.
     pub read_by_type: Option<[Nanos; PAGE_TYPES_MAX]>,
     /// tPROG by page type.
     pub program: [Nanos; PAGE_TYPES_MAX],
-    /// How many page types.
+    /// Number of page types.
     pub page_types: u32,
-    /// Of superblocks in the SLC cache, if there is one.
+    /// Times of superblocks in the SLC cache, if there is one.
     pub slc: Option<SlcTiming>,
     /// tBERS of ONFI: the erase of a block.
     pub erase: Nanos,
-    /// Each plane of a die reads by itself.
+    /// True if each plane of a die reads independently.
     pub independent_planes: bool,
-    /// Bound of a read's wait for a program.
+    /// Maximum wait of a read for a program.
     pub suspend: Nanos,
-    /// How that wait is drawn, if it is, and that for an erase.
+    /// Distribution of this wait and of the wait for an erase, if they are drawn.
     pub suspension: Option<SuspensionSpec>,
-    /// Channel, femtoseconds per byte.
+    /// Rate of a channel, in femtoseconds per byte.
     pub channel_fs_per_byte: u64,
-    /// From a read's last byte over the channel to its corrected data.
+    /// Time from a read's last byte over the channel to its corrected data.
     pub decode: Nanos,
-    /// Data of the next program moves during this one.
+    /// True if data of the next program is transferred during this one.
     pub cache_program: bool,
-    /// One erase in so many takes its time, for all of them.
+    /// One erase in this many takes time, for all of them.
     pub erase_one_in: f64,
-    /// How places differ in their times, if they do.
+    /// Variation of times between places, if there is any.
     pub spread: Option<Spread>,
 }
 
 /// Dies that are slower than the others.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowDies {
-    /// How many.
+    /// Number of slow dies.
     pub dies: u32,
-    /// Their times against the usual ones, in 1/256.
+    /// Times relative to the other dies, in 1/256.
     pub time_256: u64,
 }
 
-/// Waits of reads for what they suspend.
+/// Waits of reads for the operations that they suspend.
 #[derive(Clone, Copy, Debug)]
 pub struct SuspensionSpec {
     /// Mean wait for a program, if it is drawn.
     pub mean: Option<Nanos>,
-    /// Longest wait for an erase, if it has one of its own.
+    /// Maximum wait for an erase, if it differs from that for a program.
     pub erase: Option<Nanos>,
-    /// A program that a host's read suspends restarts with its word line.
+    /// True if a program that a host read suspends restarts with its word line.
     pub restarts: bool,
 }
 
-/// Standard deviations, in 2^-24 per unit of a draw; and slow dies.
+/// Standard deviations, in 2^-24 per unit of a draw, and slow dies.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spread {
-    /// Of blocks, in reads and programs.
+    /// Variation of reads and programs between blocks.
     pub block: i64,
-    /// Of the pages of a block, in reads and programs.
+    /// Variation of reads and programs between the pages of a block.
     pub page: i64,
-    /// Of blocks, in erases.
+    /// Variation of erases between blocks.
     pub erase: i64,
-    /// Dies with times of their own.
+    /// Dies with different times.
     pub slow_dies: Option<SlowDies>,
 }
 
@@ -312,7 +316,7 @@ impl Spread {
 fn slow_dies(raw: &RawSlowDies, nand: &RawNand) -> Result<SlowDies, SpecError> {
     let (dies, all) = (raw.dies.value, nand.channels.value * nand.dies_per_channel.value);
     if dies > all {
-        let hint = "a drive of slow flash has another nand.read_us";
+        let hint = "if all dies are slow, raise nand.read_us instead";
         return Err(SpecError::out("nand.slow_dies.dies", dies, format!("at most {all}"), hint));
     }
     Ok(SlowDies { dies: dies as u32, time_256: (raw.time_percent.value * 2.56).round() as u64 })
@@ -336,14 +340,13 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     }
     let unit_kib = raw.controller.mapping_unit_kib.as_ref().map_or(4, |unit| unit.value);
     if unit_kib < 4 || unit_kib > page_kib * planes {
-        let hint =
-            "a unit lies on one die, in what its planes read together; leave it out for 4 KiB";
+        let hint = "a unit must fit in the pages that the planes of a die read together; leave it out for 4 KiB";
         let allowed = format!("4 KiB to a flash page of every plane: {}", page_kib * planes);
         return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
     }
     let unit_sectors = unit_kib * 2;
-    // A unit larger than a flash page lies on planes that read and program together, as one with
-    // longer pages.
+    // A unit larger than a flash page lies on planes that read and program together, like a single
+    // plane with longer pages.
     let joined = (unit_kib / page_kib).max(1);
     let (planes, page_kib) = (planes / joined, page_kib * joined);
     let blocks = n.blocks_per_plane.value;
@@ -390,44 +393,49 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     })
 }
 
-/// Reclaim groups, which divide the dies: a power of two as these are.
+/// Number of reclaim groups, which divide the dies. It is a power of two because the number of dies
+/// is.
 fn check_groups(raw: &RawSpec, dies: u64) -> Result<u64, SpecError> {
     let groups = raw.fdp.as_ref().and_then(|fdp| fdp.reclaim_groups.as_ref());
     let groups = groups.map_or(1, |groups| groups.value);
     if !dies.is_multiple_of(groups) {
-        let allowed = format!("a power of two, at most the drive's dies, {dies}");
-        let hint = "a group has as many dies as any other; use 2";
+        let allowed = format!("a power of two, at most {dies}, the drive's number of dies");
+        let hint = "all groups have the same number of dies; use 2";
         return Err(SpecError::out("fdp.reclaim_groups", groups, allowed, hint));
     }
     Ok(groups)
 }
 
-/// Dies of a stripe with parity, if there is any.
+/// Dies of a parity stripe, if the drive has parity.
 fn check_parity(raw: &RawSpec, dies: u64) -> Result<Option<u32>, SpecError> {
     let Some(parity) = &raw.nand.parity else { return Ok(None) };
     let width = parity.dies.value;
     let zoned = raw.zns.is_some() || raw.fdp.is_some();
     let (allowed, hint) = if width > dies {
-        (format!("at most the dies that the drive has: {dies}"), "a stripe has a page on each")
+        (
+            format!("at most {dies}, the drive's number of dies"),
+            "a stripe has a page on each of its dies",
+        )
     } else if zoned || raw.slc_cache.is_some() {
-        let allowed = "left out beside an SLC cache, placement handles or zones".to_owned();
-        (allowed, "the sizes of these are those of whole superblocks")
+        let allowed = "left out with an SLC cache, placement handles or zones".to_owned();
+        (allowed, "their sizes are counted in whole superblocks without parity")
     } else {
         return Ok(Some(width as u32));
     };
     Err(SpecError::out("nand.parity.dies", width, allowed, hint))
 }
 
-/// From one page of a failed die that is moved to the next; without parity none is.
+/// Time between moves of two pages of a failed die; zero without parity, as no page is moved then.
 pub(super) fn rebuild_interval(raw: &RawSpec, geometry: &Geometry) -> Nanos {
     let rate = raw.nand.parity.as_ref().map(|parity| parity.rebuild_mb_per_s.value * 1e6);
     let seconds = rate.map_or(0.0, |rate| geometry.unit_bytes() as f64 / rate);
     Nanos((seconds * 1e9).round() as u64)
 }
 
-/// Garbage collection must always find a victim that gains space: spare space for the frontiers,
-/// the reserve, and at least one superblock of dead pages beyond them. `reserve`: with one for each
-/// frontier beyond two, and for a superblock of the SLC cache that may be half folded.
+/// Checks that garbage collection can always find a victim that gains space. It needs spare space
+/// for the frontiers, the reserve, and at least one superblock of invalid pages beyond them.
+/// `reserve` includes one superblock for each frontier beyond two, and one for a superblock of the
+/// SLC cache that may be half folded.
 pub(super) fn check_spare(
     geometry: &Geometry,
     reserve: u64,
@@ -443,8 +451,8 @@ pub(super) fn check_spare(
             reserve + 3
         );
         if handles > 0 {
-            let allowed = format!("so many that the spare flash, {given}, is {allowed}");
-            let hint = "use fewer, initial isolation of handles, or offer less capacity";
+            let allowed = format!("few enough for {given}; needed are {allowed}");
+            let hint = "use fewer, initial isolation of handles, or less capacity";
             return Err(SpecError::out(field, handles, allowed, hint));
         }
         let hint =
@@ -454,7 +462,7 @@ pub(super) fn check_spare(
     Ok(())
 }
 
-/// One to four times, in programming order.
+/// Checks a list of one to four times, in programming order.
 fn by_type(field: &str, times: &Numbers) -> Result<[Nanos; PAGE_TYPES_MAX], SpecError> {
     let given = &times.value;
     let fine = |us: &f64| us.is_finite() && (1.0..=1e6).contains(us);
@@ -481,7 +489,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         Some(times) if times.value.len() != page_types => {
             let given = format!("{} times", times.value.len());
             let allowed = format!("{page_types} times, one for each of nand.program_us");
-            let hint = "give both the same order of page types, or leave this out";
+            let hint = "list both in the same order of page types, or leave this out";
             return Err(SpecError::out("nand.read_by_type_us", given, allowed, hint));
         }
         Some(times) => {
@@ -517,15 +525,15 @@ fn suspension(nand: &RawNand) -> Option<SuspensionSpec> {
     differs.then_some(SuspensionSpec { mean, erase, restarts })
 }
 
-/// How places of a write buffer come free as programs end.
+/// Release of write buffer slots as programs end.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferRelease {
     pub dies: u32,
-    /// Programs of a die that give their places back together.
+    /// Programs of a die that release their slots together.
     pub programs: u32,
 }
 
-/// Flash pages that the write buffer has room for, and how they come free if not in order.
+/// Flash pages that fit in the write buffer, and the order of their release if it is not in order.
 pub(super) fn check_buffer(
     raw: &RawSpec,
     geometry: &Geometry,
@@ -537,27 +545,30 @@ pub(super) fn check_buffer(
     if pages < least {
         let least = (least * geometry.flash_page_bytes()).div_ceil(1024);
         let hint = format!("use {least} or more: data waits until all planes of a die are filled");
-        let allowed = format!("at least {least} KiB: what all planes of all dies wait for");
+        let allowed = format!("at least {least} KiB, enough to fill all planes of all dies");
         return Err(SpecError::out("write_buffer.size_kib", kib, allowed, &hint));
     }
     Ok((pages as u32, release))
 }
 
-/// What a placement handle has of a write buffer of so many flash pages: its share, but what all
-/// planes of all dies wait for. guess: that firmware divides it evenly.
+/// Flash pages of a placement handle's write buffer: its share of the buffer without random write
+/// areas (`areas`, in bytes), but at least enough to fill all planes of all dies. guess: that
+/// firmware divides it evenly.
 pub(super) fn share_buffer(
     geometry: &Geometry,
-    pages: u32,
+    whole: u32,
     release: Option<BufferRelease>,
+    areas: u64,
     handles: usize,
 ) -> u32 {
-    let share = u64::from(pages) / handles.max(1) as u64;
-    share.max(least_buffer(geometry, release)).min(u64::from(pages)) as u32
+    let pages = u64::from(whole - areas.div_ceil(geometry.flash_page_bytes()) as u32);
+    let share = pages / handles.max(1) as u64;
+    share.max(least_buffer(geometry, release)).min(pages) as u32
 }
 
-/// Flash pages that a stream's buffer must hold.
+/// Flash pages that a stream's buffer must hold at least.
 fn least_buffer(geometry: &Geometry, release: Option<BufferRelease>) -> u64 {
-    // Each die may hold a word line but for one program; one of them is filled.
+    // Each die may hold a word line except one program; one of them is filled.
     let row = geometry.row_pages();
     let programs = release.map_or(1, |release| u64::from(release.programs));
     let by_rows = geometry.order.die_pages <= 1 << geometry.plane_shift;
@@ -567,7 +578,8 @@ fn least_buffer(geometry: &Geometry, release: Option<BufferRelease>) -> u64 {
     }
 }
 
-/// As programs end only with protection: what a flush waits for is told by the order of pages.
+/// Checks the release order. Release as programs end requires power loss protection, because the
+/// order of pages determines what a flush waits for.
 fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRelease>, SpecError> {
     let buffer = raw.write_buffer();
     if !is_word(&buffer.release, "word-lines") {
@@ -582,7 +594,7 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
     Ok(Some(BufferRelease { dies: geometry.dies(), programs }))
 }
 
-/// The page order that the profile names; dies first if it names none.
+/// Returns the page order that the profile names; the default is dies first.
 fn page_order(nand: &RawNand, die_shift: u32, plane_shift: u32) -> PageOrder {
     if !is_word(&nand.page_order, "word-lines-first") {
         return PageOrder::dies_first(die_shift, plane_shift);
@@ -591,7 +603,7 @@ fn page_order(nand: &RawNand, die_shift: u32, plane_shift: u32) -> PageOrder {
     // A third of any u32 is its product with 2^33 / 3, rounded up, over 2^33.
     let divide = match types {
         3 => (plane_shift, 0xAAAA_AAAB, 33),
-        // As many as allowed, checked later, or none.
+        // A power of two of page types; a wrong count is refused later.
         _ => (plane_shift + types.max(1).ilog2(), 1, 0),
     };
     PageOrder { plane_shift: 0, type_shift: plane_shift, die_pages: types << plane_shift, divide }

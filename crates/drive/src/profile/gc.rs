@@ -1,4 +1,4 @@
-//! Garbage collection: victim choice, and the numbers of the control loop that paces it
+//! Garbage collection: victim policy, and parameters of the control loop that paces it
 //! (`firmware/gc/pacing.rs`).
 
 use std::sync::Arc;
@@ -14,72 +14,73 @@ use crate::victim_policies::{VICTIM_POLICIES, VictimPolicy};
 /// Victim policy of garbage collection.
 #[derive(Clone, Copy, Debug)]
 pub enum Policy {
-    /// One of the drive's own, and its parameter.
+    /// Built-in policy and its parameter.
     Own(&'static VictimPolicy, u32),
-    /// The plug-in's choice: [`Spec::plugin`](super::Spec::plugin).
+    /// Choice of the plug-in: [`Spec::plugin`](super::Spec::plugin).
     Plugin,
 }
 
 /// The write frontiers of host and garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frontiers {
-    /// One for each.
+    /// A frontier for each.
     Separate,
-    /// One for both. Foreground collection goes on until more than the reserve is free: several
-    /// victims in a row, whose copies fill most of a superblock by themselves; or for as many as
-    /// `gc.foreground_victims` says.
+    /// One frontier for both. Foreground collection continues until more than the reserve is free:
+    /// it empties several victims in a row, whose copies alone fill most of a superblock; or as
+    /// many victims as `gc.foreground_victims` specifies.
     Shared,
-    /// One for both, as the literature's models have it (Desnoyers, SYSTOR 2012; Van Houdt,
-    /// SIGMETRICS 2013): one victim at a time, and the host goes on behind its copies.
+    /// One frontier for both, as in models in the literature (Desnoyers, SYSTOR 2012; Van Houdt,
+    /// SIGMETRICS 2013): one victim at a time, and the host continues to write after its copies.
     Single,
 }
 
 fn frontiers(raw: &RawSpec) -> Result<Frontiers, SpecError> {
-    let words = [Frontiers::Separate, Frontiers::Shared, Frontiers::Single];
-    let words = ["separate", "shared", "single"].into_iter().zip(words).collect::<Vec<_>>();
-    raw.gc().frontiers.one_of("gc.frontiers", &words)
+    let choices = [Frontiers::Separate, Frontiers::Shared, Frontiers::Single];
+    let choices = ["separate", "shared", "single"].into_iter().zip(choices).collect::<Vec<_>>();
+    raw.gc().frontiers.choose("gc.frontiers", &choices)
 }
 
-/// The control loop's numbers; space in mapped pages, gains in 1/256.
+/// Parameters of the control loop; space in mapped pages, gains in 1/256.
 #[derive(Clone, Copy, Debug)]
 pub struct PacingSpec {
-    /// Garbage collection runs below this much free space.
+    /// Free space below which garbage collection runs.
     pub start_free: u64,
     /// Free space at which the gain is one.
     pub target_free: u64,
-    /// Gain lost per page above the target, won per page below it, in 2^-32 of 1/256: no division
-    /// per write.
+    /// Decrease of the gain per page above the target, and increase per page below it, in 2^-32 of
+    /// 1/256. This avoids a division per write.
     above: u64,
     below: u64,
-    /// Most pages of a command that the duty limit counts.
+    /// Maximum number of pages of a command that the duty limit counts.
     pub duty_pages: u64,
-    /// It runs each time that the host has written so many pages.
+    /// Pages that the host writes between two runs of garbage collection.
     pub every_pages: u64,
-    /// What the duty limit grows by per page below the target, likewise.
+    /// Increase of the duty limit per page below the target, in 2^-32 of 1/256.
     duty_below: u64,
-    /// The quantum of foreground collection where host and copies share a frontier: so many
-    /// victims, or what brings a superblock beyond the reserve, if that is less.
+    /// Quantum of foreground collection where host and copies share a frontier: this number of
+    /// victims, or fewer if they bring a superblock beyond the reserve.
     pub foreground_victims: u32,
 }
 
 /// Garbage collection in the background and in rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct BackgroundSpec {
-    /// From one page copied in the background to the next.
+    /// Time between two pages copied in the background.
     pub interval: Nanos,
-    /// Pages of a round.
+    /// Pages per round.
     pub round_pages: u64,
 }
 
-/// Most pages that one command answers for: with so many no product of the pacing overflows.
+/// Maximum pages of one command that the duty limit counts. Up to this number no product of the
+/// pacing overflows.
 pub const PAGES_MAX: u64 = 1 << 19;
 
-/// Gain of one.
-const ONE: u64 = 256;
+/// A gain of one, in 1/256.
+const GAIN_ONE: u64 = 256;
 
 impl PacingSpec {
-    /// `gain`: at `start_free` and with nothing free, `duty_growth`: of the duty limit with nothing
-    /// free.
+    /// Creates the parameters. `gain` is the gain at `start_free` and with nothing free;
+    /// `duty_growth` is the factor of the duty limit with nothing free.
     pub fn new(
         start_free: u64,
         target_free: u64,
@@ -100,31 +101,35 @@ impl PacingSpec {
         }
     }
 
-    /// Copies per page that the host writes, as a multiple of what keeps free space as it is, in
-    /// 1/256.
+    /// Returns the pacing of a drive with zones: collection runs only when the reserve is needed.
+    pub fn in_foreground_only(self) -> PacingSpec {
+        PacingSpec { start_free: 0, ..self }
+    }
+
+    /// Copies per page that the host writes, in 1/256 of the number that keeps free space constant.
     #[inline]
     pub fn gain_256(&self, free: u64) -> u64 {
         if free >= self.target_free {
             let above = free.min(self.start_free) - self.target_free;
-            ONE - ((above * self.above) >> 32)
+            GAIN_ONE - ((above * self.above) >> 32)
         } else {
-            ONE + (((self.target_free - free) * self.below) >> 32)
+            GAIN_ONE + (((self.target_free - free) * self.below) >> 32)
         }
     }
 
-    /// The duty limit at this much free space, in 1/256 of what it is at the target.
+    /// Duty limit at this free space, in 1/256 of its value at the target.
     #[inline]
     pub fn duty_256(&self, free: u64) -> u64 {
-        ONE + ((self.target_free.saturating_sub(free) * self.duty_below) >> 32)
+        GAIN_ONE + ((self.target_free.saturating_sub(free) * self.duty_below) >> 32)
     }
 }
 
 /// Garbage collection in idle time.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
-    /// Begins when the flash core has had no command for so long.
+    /// Time without commands at the flash core after which collection begins.
     pub after: Nanos,
-    /// Ends when so many pages are free, in each reclaim group.
+    /// Free pages in each reclaim group at which collection ends.
     pub free: u64,
 }
 
@@ -143,35 +148,34 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
     Ok(Some(Idle { after: idle.after_ms.millis(), free: free >> geometry.group_shift }))
 }
 
-/// Whether what the host writes is split by the lifespan of what it takes the place of, or by a
-/// plug-in.
+/// True if the host's writes are split by the lifespan of the overwritten data, or by a plug-in.
 pub(super) fn check_host_frontiers(
     raw: &RawSpec,
     shared: bool,
     by_plugin: bool,
 ) -> Result<bool, SpecError> {
     let field = "gc.host_frontiers";
-    let words = [("one", false), ("by-lifespan", true)];
+    let choices = [("one", false), ("by-lifespan", true)];
     let word = raw.gc().host_frontiers.as_ref();
-    let split = word.map(|word| word.one_of(field, &words)).transpose()?.unwrap_or(false);
+    let split = word.map(|word| word.choose(field, &choices)).transpose()?.unwrap_or(false);
     let cannot = shared || raw.slc_cache.is_some();
     if by_plugin && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or use a policy without place_write";
-        let allowed = "a policy without place_write beside one frontier for both or an SLC cache, which do not keep data apart";
+        let allowed =
+            "a policy without place_write, because a shared frontier or an SLC cache mixes data";
         let given = raw.gc().plugin.as_ref().map_or("", |plugin| &plugin.value);
         return Err(SpecError::out("gc.plugin", format!("\"{given}\""), allowed, hint));
     }
     if split && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or leave this out";
-        let allowed =
-            "\"one\" beside one frontier for both or an SLC cache, which do not keep data apart";
+        let allowed = "\"one\", because a shared frontier or an SLC cache mixes data";
         return Err(SpecError::out(field, "\"by-lifespan\"", allowed, hint));
     }
     Ok(split || by_plugin)
 }
 
-/// The policies behind writes and, if it has one of its own, in idle time, and whether host and
-/// garbage collection share a frontier. A plug-in's choice holds for both.
+/// Returns the policy after writes, the policy in idle time if it differs, and true if host and
+/// garbage collection share a frontier. A plug-in's choice applies to both.
 pub(super) fn check_policy(
     raw: &RawSpec,
     by_plugin: bool,
@@ -183,23 +187,23 @@ pub(super) fn check_policy(
     Ok(if by_plugin { (Policy::Plugin, None, shared) } else { (policy, idle, shared) })
 }
 
-/// The drive's policy of this name, with its parameter, which the profile must then have.
+/// Returns the built-in policy of this name with its parameter, which the profile must specify.
 fn own_policy(raw: &RawSpec, field: &str, word: &Word) -> Result<Policy, SpecError> {
     let all: Vec<_> = VICTIM_POLICIES.iter().map(|policy| (policy.word, policy)).collect();
-    let policy = word.one_of(field, &all)?;
+    let policy = word.choose(field, &all)?;
     let Some(key) = policy.parameter else { return Ok(Policy::Own(policy, 0)) };
     let gc = serde_json::to_value(raw.gc()).unwrap_or_default();
     let Some(value) = gc[key]["value"].as_u64() else {
         let (field, word) = (format!("gc.{key}"), policy.word);
         let hint = format!("set {field}, the parameter of {word}, or choose another policy");
-        let allowed = format!("a whole number where the policy is \"{word}\"");
-        return Err(SpecError::out(&field, "to leave it out", allowed, &hint));
+        let allowed = format!("a whole number with the policy \"{word}\"");
+        return Err(SpecError::out(&field, "missing", allowed, &hint));
     };
     Ok(Policy::Own(policy, value as u32))
 }
 
-/// The plug-in that the profile names, which must be the one at hand, and what it needs on this
-/// drive.
+/// Checks that the loaded plug-in is the one that the profile names, and that the drive meets its
+/// requirements.
 pub(super) fn check_plugin(
     raw: &RawSpec,
     geometry: &Geometry,
@@ -210,12 +214,12 @@ pub(super) fn check_plugin(
     let Some(named) = &raw.gc().plugin else { return Ok(None) };
     let Some(code) = code.filter(|code| code.name() == named.value) else {
         let hint = "load it: --policy FILE, or drivebay.load_policy(\"FILE\")";
-        let allowed = "a policy plug-in that is loaded";
+        let allowed = "a loaded policy plug-in";
         return Err(SpecError::out("gc.plugin", format!("\"{}\"", named.value), allowed, hint));
     };
     if code.decides().die_read && nand.independent_planes {
         let hint = "set nand.read_planes to together, or use a policy without schedule_read";
-        let allowed = "a policy without schedule_read where the planes of a die read by themselves";
+        let allowed = "a policy without schedule_read if the planes of a die read independently";
         return Err(SpecError::out("gc.plugin", format!("\"{}\"", named.value), allowed, hint));
     }
     let drive = DriveView {
@@ -230,8 +234,13 @@ pub(super) fn check_plugin(
     let words = code.state_bytes(&drive).div_ceil(8);
     if words > STATE_WORDS_MAX {
         let given = format!("\"{}\" with {} MiB of state", named.value, words >> 17);
-        let hint = "keep less per page, or test a smaller drive";
-        return Err(SpecError::out("gc.plugin", given, "one with at most 512 MiB", hint));
+        let hint = "keep less state per page, or test a smaller drive";
+        return Err(SpecError::out(
+            "gc.plugin",
+            given,
+            "a policy with at most 512 MiB of state",
+            hint,
+        ));
     }
     Ok(Some(PluginSpec { code, drive, state_words: words as usize }))
 }
@@ -243,13 +252,13 @@ pub(super) fn check_pacing(
 ) -> Result<PacingSpec, SpecError> {
     let c = raw.gc();
     let word_line = u64::from(page_types) << (geometry.page_shift + geometry.plane_shift);
-    let words = [("commands", 1), ("word-lines", word_line)];
-    let every = c.runs_behind.as_ref().map(|word| word.one_of("gc.runs_behind", &words));
+    let choices = [("commands", 1), ("word-lines", word_line)];
+    let every = c.runs_behind.as_ref().map(|word| word.choose("gc.runs_behind", &choices));
     let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
-    // Each reclaim group has its share of all.
+    // Each reclaim group has its share of the whole.
     let groups = geometry.group_shift;
     let start_free = spare.saturating_sub(geometry.pages_of(c.threshold_mb.value)) >> groups;
-    // With less than the target to begin with, the loop only knows what is below it.
+    // If less than the target is spare, the loop only has the range below the target.
     let target_free = (geometry.pages_of(c.target_mb.value) >> groups).min(start_free);
     let pacing = PacingSpec::new(
         start_free,
@@ -261,10 +270,10 @@ pub(super) fn check_pacing(
     let foreground_victims = match (frontiers(raw)?, &c.foreground_victims) {
         (Frontiers::Separate, Some(victims)) => {
             let allowed = "left out with separate frontiers";
-            let hint = "set gc.frontiers to shared, where copies make room for the host";
+            let hint = "set gc.frontiers to shared, or leave this out";
             return Err(SpecError::out("gc.foreground_victims", victims.value, allowed, hint));
         }
-        // Several reclaim groups: each keeps its reserve.
+        // With several reclaim groups, each keeps its reserve.
         _ if groups > 0 => u32::MAX,
         (_, Some(victims)) => victims.value as u32,
         (Frontiers::Single, None) => 1,
@@ -273,7 +282,8 @@ pub(super) fn check_pacing(
     Ok(PacingSpec { every_pages: every.transpose()?.unwrap_or(1), foreground_victims, ..pacing })
 }
 
-/// Only where it runs behind word lines, and the write buffer is looked at.
+/// Derives the background copies. They require collection per word line and samples of the write
+/// buffer.
 pub(super) fn check_background(
     raw: &RawSpec,
     geometry: &Geometry,
@@ -283,7 +293,7 @@ pub(super) fn check_background(
     let Some(rate) = &raw.gc().background_pages_per_s else { return Ok(None) };
     if pacing.every_pages == 1 || !samples_buffer {
         let allowed = "left out unless gc.runs_behind is \"word-lines\" and controller.admission.pace \"balanced\"";
-        let hint = "leave this out, or set those two";
+        let hint = "leave this out, or set both";
         return Err(SpecError::out("gc.background_pages_per_s", rate.value, allowed, hint));
     }
     Ok(Some(BackgroundSpec {
@@ -299,7 +309,7 @@ mod tests {
     #[test]
     fn gain_and_duty_limit_grow_as_space_shrinks() {
         let pacing = PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, 1);
-        // Slopes are cut off: a gain is right to 1/256.
+        // Slopes are truncated: a gain is exact to 1/256.
         let near = |got: u64, expected: u64| assert!(got.abs_diff(expected) <= 1, "{got}");
         for (free, gain) in [(2000, 128), (1000, 128), (600, 192), (200, 256), (100, 512), (0, 768)]
         {

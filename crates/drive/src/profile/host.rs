@@ -1,10 +1,10 @@
-//! The host: what a command costs in it, and what it limits.
+//! The host: costs per command, and limits.
 //!
-//! Source: what AHCI and NVMe ask of the host per command, by Intel (quoted by AnandTech, "Testing
-//! SATA Express", 2014): AHCI four uncacheable register reads and one queue under a lock, NVMe none
-//! of these. The driver is the one for the drive's protocol. Its part that no other command of a
-//! queue can overlap is computed: register accesses times their cost, and work under the queue's
-//! lock or on its processor. Left out: one processor that serves several queues.
+//! Source: AHCI's and NVMe's demands on the host per command, by Intel (quoted by AnandTech,
+//! "Testing SATA Express", 2014): AHCI needs four uncacheable register reads and one queue under a
+//! lock, NVMe none of these. The driver is the one for the drive's protocol. The part of it that
+//! commands of a queue cannot overlap is computed: register accesses times their cost, and work
+//! under the queue's lock or on its processor. Left out: one processor that serves several queues.
 
 use drivebay_units::Nanos;
 
@@ -20,19 +20,21 @@ const TRANSFER_MAX_KIB: u64 = 1280;
 pub struct HostSpec {
     /// Software per command that overlaps with other commands.
     pub software: Nanos,
-    /// Registers, lock and processor per command, for which the other commands of its queue wait.
+    /// Time per command for registers, lock and processor, during which other commands of the queue
+    /// wait.
     pub serial: Nanos,
-    /// From the drive's interrupt to the program.
+    /// Time from the drive's interrupt to the program.
     pub interrupt: Nanos,
-    /// Most submission queues with a processor each.
+    /// Maximum number of submission queues, each with its own processor.
     pub queues_max: u32,
-    /// Most sectors of one command, by the block layer's and the drive's limit.
+    /// Maximum number of sectors per command: the limit of the block layer or the drive.
     pub transfer_max: u32,
-    /// Data through the driver, femtoseconds per byte; zero for no limit.
+    /// Data through the driver, in femtoseconds per byte; zero for no limit.
     pub fs_per_byte: u64,
-    /// From a request's completion to the beginning of the next in its place, in no latency.
+    /// Time between the completion of a request and the beginning of the next in its slot; not part
+    /// of any latency.
     pub between: Nanos,
-    /// Drive and link may sleep.
+    /// True if the drive and its link may sleep.
     pub power_saving: bool,
 }
 
@@ -62,8 +64,8 @@ fn serial(driver: &RawDriver) -> Nanos {
     driver.serial_us.micros().after(reads).after(writes)
 }
 
-/// A host that lacks what this drive needs.
+/// Error for a host that lacks a section that the drive needs.
 pub(super) fn missing(section: &str) -> SpecError {
     let hint = "choose another host: drivebay hosts";
-    SpecError::out(section, "missing", "there for this drive", hint)
+    SpecError::out(section, "missing", "present for this drive", hint)
 }

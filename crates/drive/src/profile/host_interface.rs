@@ -1,4 +1,4 @@
-//! The command interface: protocol, queues, and how a command gets to the controller.
+//! The command interface: protocol, queues, and the time for a command to reach the controller.
 //!
 //! Source: Intel on NVMe (quoted by AnandTech, "Testing SATA Express", 2014): an NVMe command is
 //! one fetch of 64 bytes from the host's memory, an AHCI command takes two, one after the other
@@ -10,10 +10,10 @@ use drivebay_units::Nanos;
 use super::key::{Key, SpecError};
 use super::schema::RawSpec;
 
-/// Most submission queues that are modelled.
+/// Maximum number of modelled submission queues.
 pub const QUEUES_MAX: usize = 128;
 
-/// The command interface.
+/// The protocol of the command interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// SATA with native command queuing: one queue, one transfer at a time in either direction.
@@ -25,22 +25,22 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Reads of the host's memory, one after the other, that bring a command to the controller.
+    /// Sequential reads of the host's memory that bring a command to the controller.
     fn fetches(self) -> u64 {
         if self == Protocol::Nvme { 1 } else { 2 }
     }
 }
 
-/// How commands get to the controller.
+/// Queues of the command interface, and times between host and controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface {
-    /// Most submission queues of the drive.
+    /// Maximum number of submission queues of the drive.
     pub queues_max: u32,
-    /// Most commands in the controller; others wait in their submission queues.
+    /// Maximum number of commands in the controller; others wait in their submission queues.
     pub commands_max: Option<u32>,
-    /// From the register write to the command in the controller.
+    /// Time from the register write until the command is in the controller.
     pub fetch: Nanos,
-    /// From the controller to the completion and its interrupt in the host.
+    /// Time from the controller to the completion and its interrupt in the host.
     pub completion: Nanos,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn check_protocol(raw: &RawSpec) -> Result<(Protocol, u32), SpecError
     Ok((protocol, i.queue_depth_max.value as u32))
 }
 
-/// The interface on a link with this round trip.
+/// Derives the interface for a link with this round trip.
 pub(super) fn check_interface(
     raw: &RawSpec,
     protocol: Protocol,
@@ -66,10 +66,9 @@ pub(super) fn check_interface(
     let high = if protocol == Protocol::Nvme { QUEUES_MAX as u64 } else { 1 };
     i.queues_max.check("host_interface.queues_max", (1..=high).into())?;
     if protocol != Protocol::Nvme && i.commands_max.is_some() {
-        let hint =
-            "leave it out: what an AHCI or SATA drive holds is its host_interface.queue_depth_max";
+        let hint = "leave it out; host_interface.queue_depth_max limits an AHCI or SATA drive";
         let (name, given) = ("host_interface.commands_max", &i.protocol.value);
-        return Err(SpecError::out(name, given, "left out where the protocol is not nvme", hint));
+        return Err(SpecError::out(name, given, "left out unless the protocol is nvme", hint));
     }
     i.commands_max.check("host_interface.commands_max", (8..=1024).into())?;
     let one_way = Nanos(round_trip.0 / 2);

@@ -1,27 +1,27 @@
-//! What an NVMe drive says of itself; its fields are checked, the model does not use them.
+//! Identify data of an NVMe drive. Its fields are checked; the model does not use them.
 //!
 //! Source of the fields: NVM Express base specification, Identify Controller.
 
 use super::key::{Number, SpecError, Word};
 use super::schema::{RawPowerState, RawSpec};
 
-/// Most power states of a drive (NPSS).
+/// Maximum number of power states of a drive (NPSS).
 const POWER_STATES_MAX: usize = 32;
 
-/// A power state as Identify Controller gives it.
+/// A power state as reported by Identify Controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerState {
-    /// Most power, milliwatt.
+    /// Maximum power, in milliwatts.
     pub max_mw: u32,
-    /// Time to enter, microseconds.
+    /// Entry latency, in microseconds.
     pub entry_us: u32,
-    /// Time to leave, microseconds.
+    /// Exit latency, in microseconds.
     pub exit_us: u32,
-    /// Whether it serves I/O.
+    /// True if the drive serves I/O in this state.
     pub operational: bool,
 }
 
-/// The drive's own identify data.
+/// Identify data of the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identify {
     /// Model number.
@@ -30,13 +30,13 @@ pub struct Identify {
     pub firmware: String,
     /// PCI vendor and device ID.
     pub pci: [u16; 2],
-    /// The maker's IEEE OUI.
+    /// IEEE OUI of the maker.
     pub oui: u32,
     /// Recommended arbitration burst (RAB), log2 of commands.
     pub arbitration_burst_log2: u8,
     /// Maximum data transfer size (MDTS), log2 of units of 4 KiB.
     pub transfer_max_log2: u8,
-    /// Atomic write unit, in normal operation and at a power failure (AWUN, AWUPF).
+    /// Atomic write unit in normal operation and at a power failure (AWUN, AWUPF).
     pub atomic_write: [u16; 2],
     /// Abort command limit (ACL), counted from 0.
     pub aborts_max: u8,
@@ -57,14 +57,14 @@ pub(super) fn check_identify(raw: &RawSpec) -> Result<Option<Identify>, SpecErro
     };
     if raw.power_states.len() > POWER_STATES_MAX {
         let given = raw.power_states.len();
-        let hint = "leave some out";
+        let hint = "leave out some states";
         return Err(SpecError::out("identify.power_states", given, "at most 32", hint));
     }
-    let whole = |number: &Number| number.value.round() as u32;
+    let rounded = |number: &Number| number.value.round() as u32;
     let power_state = |state: &RawPowerState| PowerState {
-        max_mw: whole(&state.max_mw),
-        entry_us: whole(&state.entry_us),
-        exit_us: whole(&state.exit_us),
+        max_mw: rounded(&state.max_mw),
+        entry_us: rounded(&state.entry_us),
+        exit_us: rounded(&state.exit_us),
         operational: state.operational.value,
     };
     Ok(Some(Identify {

@@ -9,15 +9,15 @@ use super::schema::{RawGc, RawSpec, RawWriteBuffer};
 /// Dies, channels and times of the media.
 #[derive(Clone, Copy, Debug)]
 pub struct InPlaceSpec {
-    /// Dies on all channels, those that share 4 KiB as one; any number.
+    /// Dies on all channels; dies that share 4 KiB count as one. Any number is allowed.
     pub dies: u32,
-    /// Channels, likewise; any number.
+    /// Channels; channels whose dies share 4 KiB count as one. Any number is allowed.
     pub channels: u32,
-    /// The array's part of a read of 4 KiB.
+    /// Time of the array to read 4 KiB.
     pub read: Nanos,
-    /// The array's part of a write of 4 KiB.
+    /// Time of the array to write 4 KiB.
     pub write: Nanos,
-    /// Channel, femtoseconds per byte.
+    /// Rate of a channel, in femtoseconds per byte.
     pub channel_fs_per_byte: u64,
 }
 
@@ -60,19 +60,20 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
     if let Some((field, given, wanted)) =
         simple.into_iter().find(|(_, given, wanted)| given != wanted)
     {
-        let hint = "such media has no planes, pages of 4 KiB and one time of writing";
+        let hint =
+            "media that is written in place has one plane, pages of 4 KiB and one program time";
         return Err(SpecError::out(field, given, wanted.to_string(), hint));
     }
     let spread = n.spread_dies.as_ref().map_or(1, |dies| dies.value);
     if !n.channels.value.is_multiple_of(spread) {
-        let allowed = format!("a divisor of the channels, {}", n.channels.value);
-        let hint = "the parts of 4 KiB lie on dies of as many channels";
+        let allowed = format!("a divisor of the number of channels, {}", n.channels.value);
+        let hint = "each 4 KiB is spread across dies of different channels";
         return Err(SpecError::out("nand.spread_dies", spread, allowed, hint));
     }
-    // Dies that work together are one that is so much faster on its channel.
+    // Dies that work together count as one die that is faster on its channel by that factor.
     let dies = dies / spread;
     if dies < 2 {
-        let hint = "give nand.dies_per_channel or nand.channels";
+        let hint = "raise nand.dies_per_channel or nand.channels";
         return Err(SpecError::out("nand", "one die", "two dies or more", hint));
     }
     Ok(Some(InPlaceSpec {
@@ -84,21 +85,22 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
     }))
 }
 
-/// Only what the host can address: nothing is ever placed elsewhere.
+/// Derives a geometry of only the pages that the host can address: no data is ever placed
+/// elsewhere.
 pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     let n = &raw.nand;
     let dies = n.channels.value * n.dies_per_channel.value;
     let media_sectors = dies * n.blocks_per_plane.value * n.pages_per_block.value * 8;
     let sectors = raw.drive.capacity_sectors.value;
     if !sectors.is_multiple_of(8) || sectors > media_sectors.min(u64::from(u32::MAX) * 8) {
-        let allowed = format!("a multiple of 8, at most what the media holds: {media_sectors}");
+        let allowed = format!("a multiple of 8, at most {media_sectors}, the sectors of the media");
         let hint = "add media (nand.blocks_per_plane), or offer less capacity";
         return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }
     Ok(Geometry {
         user_sectors: sectors,
         user_pages: (sectors / 8) as u32,
-        // Divided by, though there is none.
+        // Used as a divisor, although there are no superblocks.
         superblock_pages: 2,
         superblocks: 0,
         superblock_blocks: 0,
@@ -116,7 +118,8 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     })
 }
 
-/// The profile with a `[gc]` and a `[write_buffer]` that do nothing, for what is derived from them.
+/// Returns the profile with a `[gc]` and a `[write_buffer]` that have no effect, for code that
+/// derives values from them.
 pub(super) fn filled_in(raw: &RawSpec) -> RawSpec {
     let gc = RawGc {
         victim_policy: unused("greedy".to_owned()),

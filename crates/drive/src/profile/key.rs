@@ -1,14 +1,15 @@
-//! Keys of a profile: a value with its source, what it may be, and what an error says.
+//! Keys of a profile: values with their sources, rules for allowed values, and error messages.
 //!
-//! [`sections!`] makes of one declaration the type that is read, the check of every value by its
-//! dotted name, and the page of the documentation (`scripts/docgen/profiles.py`).
+//! From one declaration, [`sections!`] generates the type that is read and the check of every value
+//! by its dotted name; `scripts/docgen/profiles.py` generates the documentation page from it.
 
 use std::ops::RangeInclusive;
 
 use drivebay_units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Why a profile was refused. Shown as `error:`; what follows the line break as `hint:`.
+/// Reason why a profile was refused. The text is shown as `error:`, and the text after the line
+/// break as `hint:`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
@@ -19,19 +20,19 @@ pub enum SpecError {
     Malformed {
         /// Dotted path of the field.
         field: String,
-        /// What the parser says.
+        /// Message of the parser.
         problem: String,
     },
-    /// A number outside what the model allows or its own stated range.
+    /// A number outside the allowed values of the model or outside the range in the profile.
     #[error("{field}: {given} is not allowed; must be {allowed}\nhint: {hint}")]
     OutOfRange {
         /// Dotted path of the field.
         field: String,
-        /// The value, as the profile has it.
+        /// Value in the profile.
         given: String,
-        /// What would be accepted.
+        /// Allowed values.
         allowed: String,
-        /// The hint shown to the user.
+        /// Hint shown to the user.
         hint: String,
     },
     /// A value without a source.
@@ -60,15 +61,15 @@ impl SpecError {
     }
 }
 
-/// A value and where it is from.
+/// A value and its source.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sourced<T> {
-    /// The value, in the unit that its name ends with.
+    /// Value, in the unit at the end of the key's name.
     pub value: T,
-    /// A publication, a computation from one, or `guess: what it was fitted to`.
+    /// Publication, computation from one, or `guess: what it was fitted to`.
     pub source: String,
-    /// What is plausible; the value must lie within.
+    /// Plausible range, which must contain the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
 }
@@ -77,20 +78,20 @@ pub struct Sourced<T> {
 pub type Number = Sourced<f64>;
 /// A whole number with its source.
 pub type Whole = Sourced<u64>;
-/// A word with its source.
+/// A string with its source.
 pub type Word = Sourced<String>;
-/// Yes or no, with its source.
+/// A boolean with its source.
 pub type Flag = Sourced<bool>;
-/// Numbers with one source.
+/// Numbers with a common source.
 pub type Numbers = Sourced<Vec<f64>>;
 
-/// What stands under a name: a sourced value, a section, or one of them that may be left out.
+/// A key of a profile: a sourced value, a section, or an optional one of these.
 pub trait Key {
-    /// What its value may be; `()` where the part that uses it decides.
+    /// Rule for the allowed values; `()` if the part that uses the value checks it.
     type Rule;
     /// Checks the value, or all values of a section.
     fn check(&self, field: &str, rule: Self::Rule) -> Result<(), SpecError>;
-    /// Left out of the profile.
+    /// True if the profile does not have the key.
     fn is_absent(&self) -> bool {
         false
     }
@@ -106,8 +107,7 @@ impl<V: Value> Key for Sourced<V> {
         match (self.range, self.value.number()) {
             (Some([low, high]), Some(value)) if !(low <= value && value <= high) => {
                 let allowed = format!("in the profile's own range {low} to {high}");
-                let hint =
-                    "change the value, or the profile's range for it and the source of that range";
+                let hint = "change the value, or its range in the profile and the range's source";
                 Err(SpecError::out(field, value, allowed, hint))
             }
             _ => Ok(()),
@@ -133,7 +133,8 @@ impl<S: Key<Rule = ()>> Key for Vec<S> {
     }
 }
 
-/// What the model does not use: text for people, changes that are laid over the profile by others.
+/// Implements [`Key`] for fields that the model does not use: text for people, and changes that
+/// others apply to the profile.
 macro_rules! unchecked {
     ($($type:ty),+) => {$(
         impl Key for $type {
@@ -146,13 +147,13 @@ macro_rules! unchecked {
 }
 unchecked!(String, serde_json::Map<String, serde_json::Value>);
 
-/// What a source can be given for.
+/// A type of value that can have a source.
 pub trait Value {
-    /// What a schema says of the values that are allowed.
+    /// Rule for the allowed values, set by the schema.
     type Rule;
-    /// Refuses a value that the rule does not allow; `field` names it in the message.
+    /// Checks the value against the rule; `field` names it in the error message.
     fn check(&self, field: &str, rule: Self::Rule) -> Result<(), SpecError>;
-    /// As a number that a profile's own range may bound.
+    /// Value as a number that the profile's own range may bound.
     fn number(&self) -> Option<f64> {
         None
     }
@@ -176,10 +177,10 @@ impl Value for f64 {
     }
 }
 
-/// What a whole number may be.
+/// Rule for a whole number.
 #[derive(Default)]
 pub enum WholeRule {
-    /// The part that uses it decides.
+    /// No rule: the part that uses the value checks it.
     #[default]
     Any,
     /// Within bounds.
@@ -221,7 +222,7 @@ impl Value for u64 {
     }
 }
 
-/// Values of which the part that uses them decides what they may be.
+/// Implements [`Value`] for types whose values are checked by the part that uses them.
 macro_rules! any_value {
     ($($type:ty),+) => {$(
         impl Value for $type {
@@ -234,48 +235,48 @@ macro_rules! any_value {
 }
 any_value!(bool, u8, u16, Vec<f64>);
 
-/// The words that may be chosen from; any if there are none.
+/// Allowed strings; any string is allowed if the list is empty.
 #[derive(Default)]
-pub struct Words(&'static [&'static str]);
+pub struct Choices(&'static [&'static str]);
 
-impl<const N: usize> From<&'static [&'static str; N]> for Words {
-    fn from(words: &'static [&'static str; N]) -> Words {
-        Words(words)
+impl<const N: usize> From<&'static [&'static str; N]> for Choices {
+    fn from(choices: &'static [&'static str; N]) -> Choices {
+        Choices(choices)
     }
 }
 
 impl Value for String {
-    type Rule = Words;
-    fn check(&self, field: &str, Words(words): Words) -> Result<(), SpecError> {
-        if words.is_empty() || words.contains(&self.as_str()) {
+    type Rule = Choices;
+    fn check(&self, field: &str, Choices(choices): Choices) -> Result<(), SpecError> {
+        if choices.is_empty() || choices.contains(&self.as_str()) {
             return Ok(());
         }
-        let hint = format!("set {field}.value = \"{}\"", words[0]);
-        let allowed = format!("one of {}", words.join(", "));
+        let hint = format!("set {field}.value = \"{}\"", choices[0]);
+        let allowed = format!("one of {}", choices.join(", "));
         Err(SpecError::out(field, format!("\"{self}\""), allowed, &hint))
     }
 }
 
 impl Number {
-    /// Microseconds as time.
+    /// Converts microseconds to time.
     pub fn micros(&self) -> Nanos {
         nanos(self.value)
     }
 
-    /// Milliseconds as time.
+    /// Converts milliseconds to time.
     pub fn millis(&self) -> Nanos {
         nanos(self.value * 1000.0)
     }
 
-    /// A rate in megabytes per second as femtoseconds per byte.
+    /// Converts megabytes per second to femtoseconds per byte.
     pub fn fs_per_byte(&self) -> u64 {
         (1e9 / self.value).round() as u64
     }
 }
 
 impl Word {
-    /// What the word stands for.
-    pub fn one_of<T: Clone>(&self, field: &str, choices: &[(&str, T)]) -> Result<T, SpecError> {
+    /// Returns the choice with this name.
+    pub fn choose<T: Clone>(&self, field: &str, choices: &[(&str, T)]) -> Result<T, SpecError> {
         if let Some((_, meant)) = choices.iter().find(|(name, _)| *name == self.value) {
             return Ok(meant.clone());
         }
@@ -289,36 +290,37 @@ impl Word {
     }
 }
 
-/// How many letters must be changed, added or left out to make one word of the other (Levenshtein).
-fn edits(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
+/// Number of letters to change, add or remove to turn one string into the other (Levenshtein
+/// distance).
+fn edits(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.bytes().enumerate() {
         let mut before = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in other.bytes().enumerate() {
+        for (j, b) in right.bytes().enumerate() {
             let changed = before + usize::from(a != b);
             before = row[j + 1];
             row[j + 1] = changed.min(before + 1).min(row[j] + 1);
         }
     }
-    row[other.len()]
+    row[right.len()]
 }
 
-/// Whether a word is given, and this one.
+/// True if the key is present and has this value.
 pub fn is_word(key: &Option<Word>, word: &str) -> bool {
     key.as_ref().is_some_and(|key| key.value == word)
 }
 
-/// Whether a flag is given and set.
+/// True if the flag is present and set.
 pub fn is_set(flag: &Option<Flag>) -> bool {
     flag.as_ref().is_some_and(|flag| flag.value)
 }
 
-/// Time of so many microseconds.
+/// Converts microseconds to time.
 pub fn nanos(us: f64) -> Nanos {
     Nanos((us * 1000.0).round() as u64)
 }
 
-/// Declares sections of a profile: `name: Type = what the value may be`.
+/// Declares sections of a profile: `name: Type = rule`.
 macro_rules! sections {
     ($(
         $(#[$about:meta])*
@@ -345,7 +347,7 @@ macro_rules! sections {
     )+};
 }
 
-/// The rule that a key is declared with, if it is.
+/// Rule with which a key is declared; the default rule if there is none.
 macro_rules! rule {
     () => {
         Default::default()

@@ -1,22 +1,23 @@
 //! The link: its rate in each direction.
 //!
-//! Sources. PCIe rates, encodings and packets: PCI-SIG base specifications 1.0 to 5.0. How reads of
-//! memory are answered: Intel AN 456 and AN 690 (completions split at the read completion boundary,
+//! Sources. PCIe rates, encodings and packets: PCI-SIG base specifications 1.0 to 5.0. Answers to
+//! reads of memory: Intel AN 456 and AN 690 (completions split at the read completion boundary,
 //! tags against the round trip); packets' overhead of 20 to 28 bytes: AN 708. SATA: Serial ATA
 //! revision 3.x, for the rates (1.5, 3, 6 Gb/s, 8b/10b), the sizes of the FISes and their order in
 //! a queued command: register to the drive and back, DMA Setup, data of up to 8 KiB each, Set
 //! Device Bits.
 //!
-//! Model. The link runs at the lesser of the drive's and the slot's generation and lanes, as both
-//! standards negotiate it. To the host the drive writes packets of the largest payload. What it
-//! writes itself it reads from the host's memory: so many requests outstanding as it has tags, each
-//! answered by completions. A request's tag is taken for the round trip and the request's own data,
-//! so the rate is that of the wire less overhead, or tags x request / (round trip + request's
-//! data), whichever is less. The first data is there after the round trip; with few tags the wait
-//! for the others counts in the rate, and what of the round trip it covers is left away. All of
-//! this is worked out once; a transfer then takes its bytes times a constant. Left out: link errors
-//! and replays; packets without payload (read requests, acknowledgements, credits), 3 to 5 % of the
-//! other direction; SATA's ALIGN primitives (under 1 %).
+//! Model. The link uses the smaller of the drive's and the slot's generation and lanes, as both
+//! standards negotiate it. For reads, the drive writes packets of the largest payload to the host.
+//! For writes, it reads from the host's memory: it has as many outstanding requests as tags, each
+//! answered by completions. A request occupies its tag for the round trip and for its own data. The
+//! rate is therefore the smaller of the wire's rate less overhead and tags x request / (round trip
+//! + time of the request's data). The first data arrives after the round trip. With few tags, the
+//! rate includes the wait for the other requests; the part of the round trip that this wait covers
+//! is not counted again. All of this is computed once; a transfer then takes its bytes times a
+//! constant. Left out: link errors and replays; packets without payload (read requests,
+//! acknowledgements, credits), 3 to 5 % of the other direction; SATA's ALIGN primitives (under 1
+//! %).
 
 use drivebay_units::Nanos;
 
@@ -25,41 +26,41 @@ use super::host::missing;
 use super::key::{Key, SpecError, Whole, WholeRule};
 use super::schema::RawSpec;
 
-/// Framing (or start and sequence number), sequence number and check of any packet, and a
-/// completion's header of three words.
+/// Overhead of a completion in bytes: framing (or start and sequence number), sequence number and
+/// check of any packet, and a header of three words.
 const COMPLETION_OVERHEAD: u64 = 8 + 12;
-/// Read requests outstanding without extended tags: a tag of five bits.
+/// Outstanding read requests without extended tags: a tag has five bits.
 const TAGS: u64 = 32;
 
 /// The link as host and drive negotiate it.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec {
-    /// Data to the host, femtoseconds per byte of payload, overheads included.
+    /// Rate of data to the host, in femtoseconds per byte of payload, overheads included.
     pub up_fs_per_byte: u64,
-    /// Data from the host, likewise.
+    /// Rate of data from the host, in femtoseconds per byte of payload, overheads included.
     pub down_fs_per_byte: u64,
-    /// From a read request of the drive to the first data.
+    /// Time from a read request of the drive to the first data.
     pub round_trip: Nanos,
-    /// From the first request for data of a write to the time from which it comes at its rate.
+    /// Time from the first request for data of a write until the data arrives at its rate.
     pub down_latency: Nanos,
-    /// SATA's frames; none on PCIe.
+    /// Frame times of SATA; `None` on PCIe.
     pub sata: Option<SataFrames>,
 }
 
-/// Time on a SATA link besides the data itself, per command and per data FIS.
+/// Overhead times on a SATA link per command and per data FIS, without the data itself.
 #[derive(Clone, Copy, Debug)]
 pub struct SataFrames {
     /// The command, and the answer that frees the link: two register FISes.
     pub command: Nanos,
     /// DMA Setup, before the data.
     pub setup: Nanos,
-    /// A data FIS, its payload not counted.
+    /// A data FIS without its payload.
     pub data: Nanos,
     /// DMA Activate, which allows the next data FIS of a write; DMA Setup allows the first.
     pub activate: Nanos,
-    /// Set Device Bits, which completes.
+    /// Set Device Bits, which completes the command.
     pub completion: Nanos,
-    /// log2 of a data FIS's largest payload.
+    /// log2 of the maximum payload of a data FIS.
     pub payload_shift: u32,
 }
 
@@ -78,13 +79,14 @@ pub(super) fn check_link(raw: &RawSpec, protocol: Protocol) -> Result<LinkSpec, 
     if protocol == Protocol::Sata { sata(raw) } else { pcie(raw) }
 }
 
-/// A value of the drive's end of the link.
+/// Checks a value of the drive's end of the link.
 fn own(key: &str, number: &Whole, rule: impl Into<WholeRule>) -> Result<u64, SpecError> {
     number.check(&format!("link.{key}"), rule.into())?;
     Ok(number.value)
 }
 
-/// PCIe 1 and 2: 2.5 and 5 GT/s with 8b/10b; 3, 4, 5: 8, 16, 32 GT/s with 128b/130b.
+/// Link rates of PCIe: 1 and 2 have 2.5 and 5 GT/s with 8b/10b; 3, 4, 5 have 8, 16, 32 GT/s with
+/// 128b/130b.
 fn pcie(raw: &RawSpec) -> Result<LinkSpec, SpecError> {
     let (link, slot) = (&raw.link, &raw.host.slot);
     let generation = own("generation", &link.generation, 1..=5)?.min(slot.generation.value);
@@ -120,7 +122,7 @@ fn pcie(raw: &RawSpec) -> Result<LinkSpec, SpecError> {
     })
 }
 
-/// 1.5, 3 and 6 Gb/s with 8b/10b: 150, 300 and 600 bytes per microsecond.
+/// Link rates of SATA: 1.5, 3 and 6 Gb/s with 8b/10b are 150, 300 and 600 bytes per microsecond.
 fn sata(raw: &RawSpec) -> Result<LinkSpec, SpecError> {
     let link = &raw.link;
     let port = raw.host.sata_port.as_ref().ok_or_else(|| missing("host.sata_port"))?;

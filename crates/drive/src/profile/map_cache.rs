@@ -1,4 +1,4 @@
-//! A map that does not fit the drive's memory: `[map_cache]`, optional.
+//! A map that does not fit in the drive's memory: `[map_cache]`, optional.
 
 use drivebay_units::Nanos;
 
@@ -7,17 +7,17 @@ use super::flash::Geometry;
 use super::key::SpecError;
 use super::schema::RawMapCache;
 
-/// Map entries of a translation page: 4 KiB of 4 bytes each.
+/// log2 of map entries per translation page: 4 KiB of 4 bytes each.
 pub const MAP_ENTRIES_SHIFT: u32 = 10;
 
-/// Sizes in translation pages, and what the host's memory costs.
+/// Sizes in translation pages, and the cost of an access to the host's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct MapCacheSpec {
-    /// Translation pages that the controller holds.
+    /// Translation pages in the controller's memory.
     pub sram_pages: u32,
-    /// Translation pages that the host holds for it.
+    /// Translation pages in the host's memory.
     pub host_pages: u32,
-    /// One access to the host's memory.
+    /// Time of one access to the host's memory.
     pub host_access: Nanos,
     /// Translation pages of the whole map.
     pub map_pages: u32,

@@ -4,14 +4,14 @@ use super::constants::MAP_ENTRY_BYTES;
 use super::flash::Geometry;
 use super::schema::RawMapJournal;
 
-/// When the journal is written.
+/// Sizes and intervals of the map's journal.
 #[derive(Clone, Copy, Debug)]
 pub struct MapJournalSpec {
-    /// Entries that fill a program of a die.
+    /// Journal entries that fill one program of a die.
     pub changes: u32,
     /// Programs for the summary of a superblock.
     pub summary_programs: u32,
-    /// Entries after which the whole map is written; none if it never is at once.
+    /// Journal entries after which the whole map is written; `None` if it is never written at once.
     pub checkpoint_changes: Option<u32>,
     /// Programs for the whole map.
     pub map_programs: u32,

@@ -1,8 +1,9 @@
-//! A checked profile, with everything the model needs derived from it.
+//! A checked profile, and all values that the model derives from it.
 //!
 //! `RawSpec` -> [`Spec::check`] -> frozen [`Spec`]. A value that is not allowed is an error that
-//! names the field, the value, what is allowed and what to do; nothing is clamped silently.
-//! `schema.rs` says what each key may be; one file per part of the drive derives the rest.
+//! names the field, the value, the allowed values and a remedy; nothing is clamped silently.
+//! `schema.rs` defines the allowed values of each key; one file per part of the drive derives the
+//! other values.
 
 mod ailments;
 mod constants;
@@ -59,91 +60,91 @@ pub use thermal::{Energy, NODES_MAX, ThermalSpec, ThrottleStage};
 /// A checked profile.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// As it was given, for the record.
+    /// Original profile, for the record.
     pub raw: RawSpec,
-    /// AHCI or NVMe.
+    /// SATA, AHCI or NVMe.
     pub protocol: Protocol,
-    /// Most commands outstanding.
+    /// Maximum number of outstanding commands.
     pub queue_depth_max: u32,
-    /// The computer that the drive is tested in.
+    /// Computer in which the drive is tested.
     pub host: HostSpec,
-    /// How commands get to the controller.
+    /// Queues of the command interface, and times between host and controller.
     pub host_interface: Interface,
     /// Rates and frames of the link between host and drive.
     pub link: LinkSpec,
-    /// Sanitize can overwrite all media with a pattern.
+    /// True if sanitize can overwrite all media with a pattern.
     pub sanitize_overwrite: bool,
-    /// How reads and writes share one data path, if they do.
+    /// Half-duplex data path, if the controller has one.
     pub half_duplex: Option<HalfDuplexSpec>,
-    /// How writes are admitted, if they wait where reads pass them.
+    /// Admission of writes, if reads pass waiting writes.
     pub admission: Option<AdmissionSpec>,
-    /// Sizes of the flash and of what the host sees of it.
+    /// Sizes of the flash and of the capacity that the host sees.
     pub geometry: Geometry,
     /// Times of flash operations and of the channels.
     pub nand: NandTiming,
-    /// Write buffer, in flash pages.
+    /// Size of the write buffer, in flash pages.
     pub buffer_pages: u32,
-    /// Its places come free as programs end.
+    /// Release of buffer slots as programs end; `None` for release in order.
     pub buffer_release: Option<BufferRelease>,
-    /// Flushes and forced writes are acknowledged without being done.
+    /// True if flushes and forced writes are acknowledged without being done.
     pub ignore_flush: bool,
-    /// What was acknowledged outlives a power cut: flushes and forced writes have nothing to wait
-    /// for.
+    /// True if acknowledged data survives a power cut, so that flushes and forced writes need not
+    /// wait.
     pub power_loss_protection: bool,
-    /// How garbage collection chooses its victim.
+    /// Victim policy of garbage collection.
     pub policy: Policy,
-    /// That of idle time, where it has one of its own.
+    /// Victim policy in idle time, if it differs.
     pub idle_policy: Option<Policy>,
     /// The write streams.
     pub streams: Streams,
     /// Zones, if the drive has them.
     pub zones: Option<ZoneSpec>,
-    /// Free superblocks kept for garbage collection in the foreground.
+    /// Free superblocks that are reserved for foreground garbage collection.
     pub reserve_superblocks: u32,
-    /// From one page of a failed die that is moved to the next.
+    /// Time between moves of two pages of a failed die.
     pub rebuild_interval: Nanos,
     /// Pacing of garbage collection.
     pub pacing: PacingSpec,
-    /// Garbage collection in the background while the write buffer has room.
+    /// Garbage collection in the background while the write buffer has space.
     pub background: Option<BackgroundSpec>,
-    /// Code from outside that takes decisions of the controller.
+    /// Plug-in that makes decisions of the controller.
     pub plugin: Option<PluginSpec>,
-    /// Dynamic wear levelling: the free superblock with the fewest erases is used next.
+    /// True for dynamic wear levelling: the free superblock with the fewest erases is used next.
     pub levels_wear: bool,
     /// Garbage collection in idle time.
     pub idle: Option<Idle>,
-    /// Energy per operation, and power in each state.
+    /// Energy per operation, and power per state.
     pub energy: Energy,
     /// Heat nodes of the drive, and its temperature sensor.
     pub thermal: ThermalSpec,
-    /// Sleep; none where the host does not allow it.
+    /// Sleep states; `None` if the host does not allow sleep.
     pub power: Option<Power>,
-    /// What the health log measures against.
+    /// Ratings for the health log.
     pub rated: Rated,
-    /// What an NVMe drive says of itself.
+    /// Identify data of an NVMe drive.
     pub identify: Option<Identify>,
     /// Throttle stages; entry 0 is "none" with nominal costs.
     pub throttle: Vec<ThrottleStage>,
     /// Errors and wear, if modelled.
     pub reliability: Option<ReliabilitySpec>,
-    /// The map's cache, if the map does not fit the drive's memory.
+    /// Cache of the map, if the map does not fit in the drive's memory.
     pub map_cache: Option<MapCacheSpec>,
-    /// The map's journal, if it has one.
+    /// Journal of the map, if the drive has one.
     pub map_journal: Option<MapJournalSpec>,
-    /// Reading ahead, if the drive does.
+    /// Read-ahead, if the drive has it.
     pub read_ahead: Option<ReadAheadSpec>,
-    /// The SLC cache, if there is one.
+    /// SLC cache, if the drive has one.
     pub slc_cache: Option<SlcCacheSpec>,
-    /// For how long nothing must have been asked of the flash core before it works for itself; none
-    /// if it never does.
+    /// Time without commands at the flash core after which it starts background work; `None` if it
+    /// never does.
     pub idle_after: Option<Nanos>,
-    /// The media in place of flash, if it is written in place.
+    /// Media that is written in place, if the drive has it instead of flash.
     pub in_place: Option<InPlaceSpec>,
-    /// Times in which the drive does not answer, if there are any.
+    /// Outages of the drive, if there are any.
     pub outages: Option<Outages>,
-    /// What the drive has behind it.
+    /// History of the drive before the simulation.
     pub history: History,
-    /// When its firmware stops writing, if it counts that.
+    /// End of life that the firmware counts down, if it does.
     pub end_of_life: Option<EndOfLife>,
 }
 
@@ -175,7 +176,7 @@ impl Spec {
         Self::with_plugin(text, None)
     }
 
-    /// Reads and checks a profile in JSON; `plugin`: the one that it names.
+    /// Reads and checks a profile in JSON. `plugin` is the plug-in that the profile names.
     ///
     /// # Errors
     /// [`SpecError`] naming the field.
@@ -200,67 +201,28 @@ impl Spec {
         Self::check(raw, plugin)
     }
 
-    /// Derives the model's numbers from a profile that is checked; `plugin`: the one that it names.
+    /// Checks a profile and derives the values of the model from it. `plugin` is the plug-in that
+    /// the profile names.
     fn check(given: RawSpec, plugin: Option<Arc<dyn PolicyPlugin>>) -> Result<Spec, SpecError> {
         given.check("", ())?;
         check_name(&given.drive.name)?;
         let in_place = in_place::check_in_place(&given)?;
         let raw = if in_place.is_some() { in_place::filled_in(&given) } else { given.clone() };
         check_sections(&raw)?;
-        let mut geometry = match in_place {
-            Some(_) => in_place::check_geometry(&raw)?,
-            None => flash::check_geometry(&raw)?,
-        };
-        let mut nand = flash::check_nand(&raw)?;
-        let slc_cache = (raw.slc_cache.as_ref())
-            .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
-            .transpose()?;
-        geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
-        nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
-        let (buffer_pages, buffer_release) = flash::check_buffer(&raw, &geometry)?;
-        let pacing = gc::check_pacing(&raw, &geometry, nand.page_types)?;
-        let plugin = gc::check_plugin(&raw, &geometry, &nand, &pacing, plugin)?;
-        let admission = controller::check_admission(&raw, &geometry, buffer_pages)?;
-        let samples_buffer = admission.as_ref().is_some_and(|a| a.sample_pages.is_some());
-        let background = gc::check_background(&raw, &geometry, &pacing, samples_buffer)?;
-        let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
-        let (policy, idle_policy, shared_frontier) =
-            gc::check_policy(&raw, decides.is_some_and(|decides| decides.victim))?;
-        let reserve = raw.gc().reserve_superblocks.value;
-        let by_plugin = decides.is_some_and(|decides| decides.frontier);
-        let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
+        let flash = Flash::check(&raw, in_place.is_some())?;
+        let gc = Collection::check(&raw, &flash, plugin)?;
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
-        let beside = placement::Beside {
-            splits: by_lifespan,
-            background: background.is_some(),
-            plugin: plugin.is_some(),
-            protocol,
-        };
-        let (placed, zones) = placement::check_placement(&raw, &geometry, &beside)?;
-        let streams = placed.unwrap_or(Streams::plain(shared_frontier, by_lifespan));
-        if in_place.is_none() {
-            let more = streams.group_count() as u64 - 2 + u64::from(slc_cache.is_some());
-            // A group may hold more than its share by what its handles have begun.
-            let more = more + if streams.groups > 1 { streams.handles as u64 + 1 } else { 0 };
-            let field = if zones.is_some() { "zns.active" } else { "fdp.handles" };
-            flash::check_spare(&geometry, reserve + more, (field, streams.handles))?;
-        }
+        let (streams, zones) = check_streams(&raw, &flash, &gc, protocol, in_place.is_some())?;
+        let Flash { geometry, nand, slc_cache, buffer_pages, buffer_release } = flash;
         let areas = zones.and_then(|zones| zones.zrwa).map_or(0, |zrwa| zrwa.bytes());
-        let buffer_pages = buffer_pages - areas.div_ceil(geometry.flash_page_bytes()) as u32;
-        let buffer_pages = flash::share_buffer(
-            &geometry,
-            buffer_pages,
-            buffer_release,
-            streams.handles * streams.groups,
-        );
+        let handles = streams.handles * streams.groups;
+        let buffer_pages =
+            flash::share_buffer(&geometry, buffer_pages, buffer_release, areas, handles);
         let host = host::check_host(&raw, protocol)?;
         let link = link::check_link(&raw, protocol)?;
         let thermal = thermal::check_thermal(&raw.thermal)?;
         let energy = thermal::energy(&raw, &geometry);
         let power = power::check_power(&raw, &energy)?;
-        // What zones leave behind is only collected where the reserve is needed.
-        let mut pacing = pacing;
-        pacing.start_free = zones.map_or(pacing.start_free, |_| 0);
         let idle = gc::check_idle(&raw, &geometry)?.filter(|_| zones.is_none());
         let journal = |raw| map_journal::map_journal(raw, &geometry);
         let fold_after = slc_cache.map(|slc| slc.fold_after);
@@ -274,10 +236,10 @@ impl Spec {
             protocol,
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
-            admission,
-            pacing,
-            background,
-            plugin,
+            admission: gc.admission,
+            pacing: if zones.is_some() { gc.pacing.in_foreground_only() } else { gc.pacing },
+            background: gc.background,
+            plugin: gc.plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
             levels_wear: raw.wear_leveling.as_ref().is_some_and(|wear| wear.dynamic.value),
@@ -293,7 +255,7 @@ impl Spec {
             link,
             energy,
             thermal,
-            reserve_superblocks: reserve as u32,
+            reserve_superblocks: gc.reserve as u32,
             rebuild_interval: flash::rebuild_interval(&raw, &geometry),
             sanitize_overwrite: is_set(&raw.controller.sanitize_overwrite),
             ignore_flush: is_set(&raw.write_buffer().ignore_flush),
@@ -307,8 +269,8 @@ impl Spec {
             nand,
             buffer_pages,
             buffer_release,
-            policy,
-            idle_policy,
+            policy: gc.policy,
+            idle_policy: gc.idle_policy,
             streams,
             zones,
             in_place,
@@ -316,14 +278,14 @@ impl Spec {
         })
     }
 
-    /// Whether a flush waits until what was acknowledged is on flash.
+    /// True if a flush waits until acknowledged data is on flash.
     #[must_use]
     pub fn flush_waits(&self) -> bool {
         !(self.ignore_flush || self.power_loss_protection)
     }
 
-    /// Entries of the map and its reverse, which are nearly all of a drive's memory: none on media
-    /// written in place.
+    /// Number of entries of the map and its reverse, which take nearly all of a drive's memory;
+    /// zero for media that is written in place.
     #[must_use]
     pub fn map_entries(&self) -> u64 {
         if self.in_place.is_some() {
@@ -340,7 +302,109 @@ impl Spec {
     }
 }
 
-/// Checks a section that a profile may leave out.
+/// Flash, its SLC cache, and the whole write buffer.
+struct Flash {
+    geometry: Geometry,
+    nand: NandTiming,
+    slc_cache: Option<SlcCacheSpec>,
+    /// Flash pages in the buffers of all streams together.
+    buffer_pages: u32,
+    buffer_release: Option<BufferRelease>,
+}
+
+impl Flash {
+    fn check(raw: &RawSpec, in_place: bool) -> Result<Flash, SpecError> {
+        let geometry = match in_place {
+            true => in_place::check_geometry(raw)?,
+            false => flash::check_geometry(raw)?,
+        };
+        let nand = flash::check_nand(raw)?;
+        let slc_cache = (raw.slc_cache.as_ref())
+            .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
+            .transpose()?;
+        let geometry =
+            Geometry { slc_superblocks: slc_cache.map_or(0, |slc| slc.fixed), ..geometry };
+        let slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
+        let (buffer_pages, buffer_release) = flash::check_buffer(raw, &geometry)?;
+        let nand = NandTiming { slc, ..nand };
+        Ok(Flash { geometry, nand, slc_cache, buffer_pages, buffer_release })
+    }
+}
+
+/// Garbage collection, and the parts that control it.
+struct Collection {
+    pacing: PacingSpec,
+    plugin: Option<PluginSpec>,
+    admission: Option<AdmissionSpec>,
+    background: Option<BackgroundSpec>,
+    policy: Policy,
+    idle_policy: Option<Policy>,
+    /// True if host and copies share a frontier.
+    shares: bool,
+    /// True if the host's writes are split by lifespan or by a plug-in.
+    splits: bool,
+    reserve: u64,
+}
+
+impl Collection {
+    fn check(
+        raw: &RawSpec,
+        flash: &Flash,
+        plugin: Option<Arc<dyn PolicyPlugin>>,
+    ) -> Result<Collection, SpecError> {
+        let (geometry, nand) = (&flash.geometry, &flash.nand);
+        let pacing = gc::check_pacing(raw, geometry, nand.page_types)?;
+        let plugin = gc::check_plugin(raw, geometry, nand, &pacing, plugin)?;
+        let admission = controller::check_admission(raw, geometry, flash.buffer_pages)?;
+        let samples_buffer = admission.as_ref().is_some_and(|a| a.sample_pages.is_some());
+        let background = gc::check_background(raw, geometry, &pacing, samples_buffer)?;
+        let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
+        let by_plugin = decides.is_some_and(|decides| decides.victim);
+        let (policy, idle_policy, shares) = gc::check_policy(raw, by_plugin)?;
+        let by_plugin = decides.is_some_and(|decides| decides.frontier);
+        let splits = gc::check_host_frontiers(raw, shares, by_plugin)?;
+        let reserve = raw.gc().reserve_superblocks.value;
+        Ok(Collection {
+            pacing,
+            plugin,
+            admission,
+            background,
+            policy,
+            idle_policy,
+            shares,
+            splits,
+            reserve,
+        })
+    }
+}
+
+/// Derives write streams and zones, and checks that there is enough spare flash for them.
+fn check_streams(
+    raw: &RawSpec,
+    flash: &Flash,
+    gc: &Collection,
+    protocol: Protocol,
+    in_place: bool,
+) -> Result<(Streams, Option<ZoneSpec>), SpecError> {
+    let others = placement::OtherFeatures {
+        splits: gc.splits,
+        background: gc.background.is_some(),
+        plugin: gc.plugin.is_some(),
+        protocol,
+    };
+    let (placed, zones) = placement::check_placement(raw, &flash.geometry, &others)?;
+    let streams = placed.unwrap_or(Streams::plain(gc.shares, gc.splits));
+    if !in_place {
+        let more = streams.group_count() as u64 - 2 + u64::from(flash.slc_cache.is_some());
+        // A group may hold more than its share: the superblocks that its handles have begun.
+        let more = more + if streams.groups > 1 { streams.handles as u64 + 1 } else { 0 };
+        let field = if zones.is_some() { "zns.active" } else { "fdp.handles" };
+        flash::check_spare(&flash.geometry, gc.reserve + more, (field, streams.handles))?;
+    }
+    Ok((streams, zones))
+}
+
+/// Checks an optional section of a profile.
 fn optional<R, S>(
     raw: &Option<R>,
     geometry: &Geometry,
@@ -349,7 +413,7 @@ fn optional<R, S>(
     raw.as_ref().map(|raw| check(raw, geometry)).transpose()
 }
 
-/// What only media that is written in place can do without.
+/// Checks for the sections that only media written in place may leave out.
 fn check_sections(raw: &RawSpec) -> Result<(), SpecError> {
     for (field, missing) in [("gc", raw.gc.is_none()), ("write_buffer", raw.write_buffer.is_none())]
     {

@@ -1,11 +1,10 @@
-//! Who says where data is placed: the write streams of a drive with Flexible Data Placement, or
-//! with zones.
+//! Data placement by the host: write streams of a drive with Flexible Data Placement or zones.
 //!
 //! Sources: NVMe base specification 2.1, Flexible Data Placement (TP4146): reclaim unit handles,
 //! initially and persistently isolated; NVMe Zoned Namespace command set 1.1 (zones, their limits).
-//! A zone's size is the next power of two of its capacity, as Linux asks for
-//! (drivers/nvme/host/zns.c). Left out: reclaim units that are not whole superblocks, a time limit
-//! of theirs.
+//! A zone's size is the next power of two of its capacity, as Linux requires
+//! (drivers/nvme/host/zns.c). Left out: reclaim units that are not whole superblocks, and their
+//! time limit.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -16,81 +15,82 @@ use super::schema::{RawSpec, RawZrwa};
 use crate::per_stream::STREAMS_MAX;
 use crate::superblock::Streams;
 
-/// Zones, and what their commands cost.
+/// Zones and the costs of their commands.
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneSpec {
-    /// How many.
+    /// Number of zones.
     pub count: u32,
-    /// Capacity of each, in pages.
+    /// Capacity of a zone, in pages.
     pub pages: u32,
-    /// The same in sectors of 512 B.
+    /// Capacity of a zone, in sectors of 512 B.
     pub sectors: u64,
-    /// Distance of their first blocks in the host's addresses, in sectors of 512 B.
+    /// Distance between the first blocks of zones in the host's addresses, in sectors of 512 B.
     pub size_sectors: u64,
-    /// Most that are active.
+    /// Maximum number of active zones.
     pub active: u32,
-    /// Most that are open.
+    /// Maximum number of open zones.
     pub open: u32,
-    /// Flash core, of a zone append beside a write.
+    /// Additional time of the flash core for a zone append compared with a write.
     pub append: Nanos,
-    /// Until a write is acknowledged, behind the flash core.
+    /// Time from the end of the flash core's work to the acknowledgement of a write.
     pub write_latency: Nanos,
-    /// Until an append's address is told, beside that.
+    /// Additional time until the address of an append is returned, compared with a write.
     pub append_latency: Nanos,
-    /// Flash core, of a reset.
+    /// Time of the flash core for a reset.
     pub reset: Nanos,
-    /// The same, for each sector written, in picoseconds.
+    /// Additional time of a reset for each written sector, in picoseconds.
     pub reset_ps_per_sector: u64,
-    /// Flash core, of closing the blocks of a zone that is not full.
+    /// Time of the flash core to close the blocks of a zone that is not full.
     pub close: Nanos,
-    /// Most of that at a time.
+    /// Maximum time of this work in one slice.
     pub slice: Nanos,
-    /// Zone random write areas, if there are any.
+    /// Zone random write areas, if the drive has them.
     pub zrwa: Option<ZrwaSpec>,
 }
 
 /// Zone random write areas (ZRWA).
 #[derive(Clone, Copy, Debug)]
 pub struct ZrwaSpec {
-    /// Zones that may have one at a time.
+    /// Maximum number of zones that have an area at the same time.
     pub zones: u32,
-    /// How much behind the write pointer, in sectors of 512 B.
+    /// Size of the area after the write pointer, in sectors of 512 B.
     pub sectors: u64,
-    /// Steps of the write pointer, in sectors of 512 B.
+    /// Step of the write pointer, in sectors of 512 B.
     pub granularity: u64,
 }
 
 impl ZrwaSpec {
-    /// Where a write that ends at `end` moves the write pointer, from the zone's beginning: as
-    /// little as leaves its end in the area.
+    /// New write pointer, from the zone's beginning, after a write that ends at `end`. The pointer
+    /// moves no further than needed for `end` to be within the area.
     #[must_use]
     pub fn pointer(&self, end: u64) -> u64 {
         end.saturating_sub(self.sectors).next_multiple_of(self.granularity)
     }
 
-    /// What all of them take of the write buffer, in bytes.
+    /// Space of all areas together in the write buffer, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.zones) * self.sectors * SECTOR_BYTES
     }
 }
 
-/// What stands beside placement in a profile.
-pub(super) struct Beside {
-    /// The host's writes are split by lifespan or by a policy.
+/// Other features of the profile that restrict placement.
+pub(super) struct OtherFeatures {
+    /// True if the host's writes are split by lifespan or by a policy.
     pub splits: bool,
-    /// Copies go on in the background and in rounds.
+    /// True if copies run in the background and in rounds.
     pub background: bool,
-    /// Code from outside decides.
+    /// True if a plug-in decides.
     pub plugin: bool,
     pub protocol: Protocol,
 }
 
-/// The streams of a drive whose host says where data is placed, and its zones; none without.
+/// Derives the streams of a drive whose host places its data, and its zones; `None` without
+/// placement.
 pub(super) fn check_placement(
     raw: &RawSpec,
     geometry: &Geometry,
-    beside: &Beside,
+    others: &OtherFeatures,
 ) -> Result<(Option<Streams>, Option<ZoneSpec>), SpecError> {
     let (field, given) = match (&raw.fdp, &raw.zns) {
         (None, None) => return Ok((None, None)),
@@ -100,43 +100,39 @@ pub(super) fn check_placement(
     let zones = raw.zns.is_some();
     let apart = raw.fdp.as_ref().is_some_and(|fdp| fdp.isolation.value == "persistent");
     let cannot = [
+        (raw.slc_cache.is_some(), "an SLC cache, which mixes data", "leave out [slc_cache]"),
         (
-            raw.slc_cache.is_some(),
-            "an SLC cache, which does not keep data apart",
-            "leave out [slc_cache]",
-        ),
-        (
-            beside.splits,
+            others.splits,
             "writes split by lifespan or by a policy",
             "leave out gc.host_frontiers and gc.plugin",
         ),
         (
-            (apart || zones) && beside.background,
-            "gc.background_pages_per_s, whose rounds have one frontier",
-            "use initial isolation, or leave that out",
+            (apart || zones) && others.background,
+            "gc.background_pages_per_s, whose rounds use one frontier",
+            "use initial isolation, or leave out gc.background_pages_per_s",
         ),
         (zones && raw.fdp.is_some(), "zones", "leave out [fdp] or [zns]"),
-        (zones && raw.map_cache.is_some(), "a map that is cached", "leave out [map_cache]"),
+        (zones && raw.map_cache.is_some(), "a map cache", "leave out [map_cache]"),
         (
             zones && geometry.unit_shift > 0,
-            "a mapping unit above 4 KiB, of which a zone's last block is a part",
+            "a mapping unit above 4 KiB, because a zone may end within a unit",
             "leave out controller.mapping_unit_kib",
         ),
-        (zones && beside.protocol != Protocol::Nvme, "AHCI", "zones are of NVMe drives"),
+        (zones && others.protocol != Protocol::Nvme, "AHCI or SATA", "only NVMe drives have zones"),
     ];
-    if let Some((_, beside, hint)) = cannot.into_iter().find(|(cannot, _, _)| *cannot) {
-        let allowed = format!("left out beside {beside}");
+    if let Some((_, other, hint)) = cannot.into_iter().find(|(cannot, _, _)| *cannot) {
+        let allowed = format!("left out with {other}");
         return Err(SpecError::out(field, given, allowed, hint));
     }
     let streams = Streams::placed(given as usize, apart, 1 << geometry.group_shift);
     let groups = "fdp.reclaim_groups";
-    if streams.groups > 1 && (beside.background || beside.plugin) {
-        let allowed = "1 beside gc.background_pages_per_s or gc.plugin, which know of no groups";
-        return Err(SpecError::out(groups, streams.groups, allowed, "leave those out"));
+    if streams.groups > 1 && (others.background || others.plugin) {
+        let allowed = "1 with gc.background_pages_per_s or gc.plugin, which do not support groups";
+        return Err(SpecError::out(groups, streams.groups, allowed, "leave these out"));
     }
     if streams.count > STREAMS_MAX {
         let allowed = format!(
-            "so few that handles and frontiers of copies of all groups, now {}, are at most {STREAMS_MAX}",
+            "few enough that the handles and copy frontiers of all groups, now {}, are at most {STREAMS_MAX}",
             streams.count
         );
         let hint = "use fewer fdp.handles, or fewer groups";
@@ -152,10 +148,10 @@ fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, S
     let capacity = geometry.user_sectors;
     if capacity < sectors || !capacity.is_multiple_of(sectors) || sectors > u64::from(u32::MAX) {
         let allowed = format!(
-            "such that drive.capacity_sectors, {capacity}, is a multiple of a zone's {sectors} sectors, below 2 TiB"
+            "a size that divides drive.capacity_sectors, {capacity}; a zone has {sectors} sectors, and at most 2 TiB"
         );
-        let whole = (capacity / sectors).max(1) * sectors;
-        let hint = format!("use drive.capacity_sectors = {whole}, or zones of another capacity");
+        let multiple = (capacity / sectors).max(1) * sectors;
+        let hint = format!("use drive.capacity_sectors = {multiple}, or zones of another capacity");
         let given = zns.zone_superblocks.value;
         return Err(SpecError::out("zns.zone_superblocks", given, allowed, &hint));
     }
@@ -163,7 +159,12 @@ fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, S
     let open = zns.open.as_ref().map_or(active, |open| open.value);
     if open > active {
         let allowed = format!("at most zns.active, {active}");
-        return Err(SpecError::out("zns.open", open, allowed, "an open zone is active"));
+        return Err(SpecError::out(
+            "zns.open",
+            open,
+            allowed,
+            "raise zns.active, as every open zone is active",
+        ));
     }
     let sectors_per_gib = (1u64 << 30) / SECTOR_BYTES;
     Ok(Some(ZoneSpec {
@@ -201,7 +202,10 @@ fn check_zrwa(
             odd(size) || odd(zone_sectors / 2),
             "granularity_kib",
             step,
-            format!("a multiple of 4, of which {size} and a zone's {} KiB are", zone_sectors / 2),
+            format!(
+                "a multiple of 4 that divides {size} KiB and a zone's {} KiB",
+                zone_sectors / 2
+            ),
         ),
         (
             zones * size > room / 2,
@@ -212,7 +216,7 @@ fn check_zrwa(
     ];
     if let Some((_, key, given, allowed)) = wrong.into_iter().find(|(wrong, ..)| *wrong) {
         let field = format!("zns.zrwa.{key}");
-        let hint = "its data waits in the write buffer, and outlives power cuts there";
+        let hint = "the write buffer holds the areas' data, and must keep it through power cuts";
         return Err(SpecError::out(&field, given, allowed, hint));
     }
     Ok(ZrwaSpec { zones: zones as u32, sectors: size * 2, granularity: step * 2 })

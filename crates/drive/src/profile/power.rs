@@ -1,9 +1,9 @@
-//! States of sleep, and what the health log measures against.
+//! Sleep states, and the ratings of the health log.
 //!
 //! Sources: NVM Express base specification, power management: non-operational states with idle
 //! time, entry and exit latency; PCI Express 3.1, L1 PM substates; Serial ATA 3.x, Partial (exit
 //! under 10 us), Slumber (10 ms) and DevSleep (20 ms). Left out: operational states that cap power
-//! (PS1, PS2): what a drive does to keep them is not known.
+//! (PS1, PS2): it is not known how drives stay within them.
 
 use drivebay_units::Nanos;
 
@@ -11,43 +11,43 @@ use super::key::{Key, Number, SpecError};
 use super::schema::{RawSleep, RawSpec};
 use super::thermal::Energy;
 
-/// Most states of a ladder.
+/// Maximum number of states of a ladder.
 const STATES_MAX: usize = 8;
 
-/// Two ladders that are climbed side by side: drive and link.
+/// Ladders of sleep states of the drive and of its link, which are entered independently.
 #[derive(Clone, Debug)]
 pub struct Power {
-    /// The drive awake, without its link, microwatt.
+    /// Power of the awake drive without its link, in microwatts.
     pub awake_uw: u64,
-    /// The link awake, microwatt.
+    /// Power of the awake link, in microwatts.
     pub link_awake_uw: u64,
-    /// The drive's states, lightest first.
+    /// Sleep states of the drive, lightest first.
     pub device: Vec<Sleep>,
-    /// The link's.
+    /// Sleep states of the link, lightest first.
     pub link: Vec<Sleep>,
 }
 
-/// A state of sleep.
+/// A sleep state.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleep {
-    /// Idle time after which it is entered.
+    /// Idle time after which the state is entered.
     pub after: Nanos,
-    /// How long entering takes; the power of the state before holds meanwhile.
+    /// Time to enter the state. During it the drive consumes the power of the previous state.
     pub entry: Nanos,
-    /// How long leaving takes.
+    /// Time to leave the state.
     pub exit: Nanos,
-    /// Microwatt.
+    /// Power in microwatts.
     pub power_uw: u64,
 }
 
-/// What the health log measures against.
+/// Ratings for the health log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rated {
-    /// Program/erase cycles at which the drive counts as used up.
+    /// Program/erase cycles at which the drive counts as worn out.
     pub cycles: Option<f64>,
     /// Warning temperature, degrees Celsius.
     pub warning_c: Option<f64>,
-    /// Critical temperature.
+    /// Critical temperature, degrees Celsius.
     pub critical_c: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn check_power(raw: &RawSpec, energy: &Energy) -> Result<Option<Power
     }))
 }
 
-/// Each state is entered after the one before has been, and takes no more power than it.
+/// Checks that each state is entered after the previous one, and consumes no more power.
 fn check_ladder(place: &str, raw: &[RawSleep], awake_uw: u64) -> Result<Vec<Sleep>, SpecError> {
     if raw.len() > STATES_MAX {
         let allowed = format!("at most {STATES_MAX} states");
@@ -92,7 +92,7 @@ fn check_ladder(place: &str, raw: &[RawSleep], awake_uw: u64) -> Result<Vec<Slee
         let power_uw = (milliwatt * 1e3).round() as u64;
         if power_uw > most_uw {
             let allowed = format!("at most {} (the state before)", most_uw as f64 / 1e3);
-            let hint = "a deeper state takes less power; the link's share stands in power.link";
+            let hint = "a deeper state takes no more power; power.link has the link's share";
             return Err(SpecError::out(&name("power_mw"), milliwatt, allowed, hint));
         }
         earliest = after.after(entry).0;
@@ -110,7 +110,7 @@ pub(super) fn check_rated(raw: &RawSpec) -> Result<Rated, SpecError> {
         && critical < warning
     {
         let allowed = format!("at least health.warning_c = {warning}");
-        let hint = "the warning comes first";
+        let hint = "the critical temperature is not below the warning temperature";
         return Err(SpecError::out("health.critical_c", critical, allowed, hint));
     }
     Ok(Rated { cycles: value(&health.rated_cycles), warning_c, critical_c })

@@ -1,14 +1,14 @@
-//! Reading ahead: `[read_ahead]`, optional.
+//! Read-ahead: `[read_ahead]`, optional.
 
 use super::flash::Geometry;
 use super::schema::RawReadAhead;
 
-/// How far and for how many streams.
+/// Window and number of streams of read-ahead.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadAheadSpec {
-    /// Most pages fetched ahead of a stream.
+    /// Maximum number of pages that are read ahead of a stream.
     pub window_pages: u32,
-    /// Streams that are told apart.
+    /// Number of streams that the drive can distinguish.
     pub streams: u32,
 }
 

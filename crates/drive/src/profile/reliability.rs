@@ -1,9 +1,8 @@
 //! Errors and wear: `[reliability]`, optional.
 //!
-//! Source of the rate's form, and of its numbers for 72-layer TLC flash (fresh 1.48e-3; wear
+//! Source of the rate's formula, and of its numbers for 72-layer TLC flash (fresh 1.48e-3; wear
 //! 3.90e-10 and 2.05; reads 3.73e-9, 0.33 and 1.71; age 6.28e-5, 0.14 and 0.54): Kim, Choi and Min,
-//! "Design Tradeoffs for SSD Reliability", FAST 2019. The rest is explained in
-//! `physics/reliability.rs`.
+//! "Design Tradeoffs for SSD Reliability", FAST 2019. `physics/reliability.rs` explains the rest.
 
 use drivebay_units::Nanos;
 
@@ -14,7 +13,7 @@ use super::schema::RawReliability;
 /// Coefficients of the raw bit error rate; see [`RawReliability`] for the formula.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorRate {
-    /// Of fresh flash.
+    /// Rate of fresh flash.
     pub fresh: f64,
     /// Factor and exponent of cycles.
     pub wear: [f64; 2],
@@ -22,38 +21,38 @@ pub struct ErrorRate {
     pub disturb: [f64; 3],
     /// Factor, exponent of cycles, exponent of days.
     pub age: [f64; 3],
-    /// Standard deviation of the logarithm from page to page.
+    /// Standard deviation of the logarithm between pages.
     pub page_spread: f64,
 }
 
-/// Everything about errors and wear.
+/// Parameters of errors and wear.
 #[derive(Clone, Copy, Debug)]
 pub struct ReliabilitySpec {
     /// Raw bit error rate.
     pub rate: ErrorRate,
-    /// Bits of a codeword's data.
+    /// Data bits per codeword.
     pub codeword_bits: u32,
-    /// Codewords of a page.
+    /// Codewords per page.
     pub codewords: u32,
-    /// Wrong bits that a codeword may have.
+    /// Wrong bits per codeword that can be corrected.
     pub correctable_bits: u32,
-    /// Most retries of a read.
+    /// Maximum number of retries of a read.
     pub retries_max: u32,
-    /// What a retry leaves of the rate.
+    /// Factor by which a retry reduces the rate.
     pub retry_gain: f64,
     /// Die time of one retry.
     pub retry_read: Nanos,
-    /// Flash page reads of a superblock after which it is moved; `u32::MAX` for never.
+    /// Flash page reads of a superblock after which its data is moved; `u32::MAX` for never.
     pub refresh_reads: u32,
     /// Weibull's scale of a block's life, in cycles.
     pub life_cycles: f64,
-    /// Weibull's shape.
+    /// Weibull's shape of a block's life.
     pub life_shape: f64,
     /// Blocks of a superblock.
     pub superblock_blocks: u32,
     /// Flash pages of a superblock.
     pub superblock_flash_pages: u32,
-    /// Spare blocks of a fresh drive.
+    /// Spare blocks of a new drive.
     pub spare_blocks: u32,
 }
 
@@ -63,7 +62,7 @@ pub(super) fn check_reliability(
 ) -> Result<ReliabilitySpec, SpecError> {
     let codeword_bytes = raw.codeword_bytes.value;
     if codeword_bytes < 512 {
-        let hint = "codes of today work on 1024 to 4096 bytes; use 1024";
+        let hint = "present codes use 1024 to 4096 bytes; use 1024";
         let allowed = "512, 1024, 2048 or 4096";
         return Err(SpecError::out("reliability.codeword_bytes", codeword_bytes, allowed, hint));
     }

@@ -1,9 +1,10 @@
-//! A profile as it is written: every key once, with what it may be.
+//! The keys of a profile, each declared once with its allowed values.
 //!
-//! `drives/*.toml` and what-ifs are read into these; the other files of `profile/` derive what the
-//! model uses. Units stand last in each name. GB and MB are decimal. A section that is absent is
-//! not modelled: flash without errors and without end of life, a map wholly in the drive's own
-//! memory, nothing read that was not asked for.
+//! `drives/*.toml` and what-ifs are read into these types; the other files of `profile/` derive the
+//! values that the model uses. Key names end with the unit. GB and MB are decimal. An absent
+//! section is not modelled: without `[reliability]` flash has no errors and no end of life, without
+//! `[map_cache]` the whole map is in the drive's memory, without `[read_ahead]` nothing is read
+//! ahead.
 
 use std::ops::RangeInclusive;
 
@@ -12,9 +13,9 @@ use super::key::{
     Flag, Key, Number, Numbers, Sourced, SpecError, Whole, WholeRule, Word, sections,
 };
 
-/// Times of commands and of flash: at most a second.
+/// Bounds for times of commands and of flash: at most one second.
 const MICROS: RangeInclusive<f64> = 0.0..=1e6;
-/// Times of sleep: at most an hour.
+/// Bounds for times of sleep: at most one hour.
 const HOUR: RangeInclusive<f64> = 0.0..=3.6e9;
 const MEGABYTES: RangeInclusive<f64> = 0.0..=1e9;
 const HEAT_CAPACITY: RangeInclusive<f64> = 0.1..=1e6;
@@ -22,7 +23,7 @@ const RESISTANCE: RangeInclusive<f64> = 0.01..=1000.0;
 const TEMPERATURE: RangeInclusive<f64> = -40.0..=200.0;
 const EXPONENT: RangeInclusive<f64> = 0.0..=10.0;
 
-/// A packet's size: a power of two from this to 4096.
+/// Rule for the size of a packet: a power of two from `low` to 4096.
 fn packet(low: u64) -> WholeRule {
     WholeRule::PowerOfTwo(low..=4096)
 }
@@ -34,59 +35,64 @@ fn power_of_two(high: u64) -> WholeRule {
 sections! {
     /// A drive's profile.
     RawSpec {
-        /// What is printed on the drive.
+        /// Identity of the drive.
         drive: RawDrive,
-        /// The computer that it is tested in.
+        /// Computer in which the drive is tested.
         host: RawHost,
-        /// The command interface.
+        /// Command interface.
         host_interface: RawHostInterface,
-        /// The link between host and drive.
+        /// Link between host and drive.
         link: RawLink,
-        /// The controller's cores and data path.
+        /// Cores and data path of the controller.
         controller: RawController,
-        /// The write buffer; every drive has one but those whose media is written in place.
+        /// Write buffer. Required, except for media that is written in place.
         write_buffer: Option<RawWriteBuffer>,
-        /// The flash.
+        /// Flash, or media that is written in place.
         nand: RawNand,
-        /// Garbage collection; every drive has it but those whose media is written in place.
+        /// Garbage collection. Required, except for media that is written in place.
         gc: Option<RawGc>,
-        /// The map's journal; none if it is left out.
+        /// Journal of the map. Optional; default: no journal.
         map_journal: Option<RawMapJournal>,
         /// Energy per operation.
         energy: RawEnergy,
         /// Heat and throttling.
         thermal: RawThermal,
-        /// What the drive and its link sleep in; nothing if it is left out.
+        /// Sleep states of the drive and its link. Optional; default: they never sleep.
         power: Option<RawPower>,
-        /// What the health log needs to know; without it wear and warnings are not reported.
+        /// Ratings for the health log. Optional; default: wear and temperature warnings are not
+        /// reported.
         health: Option<RawHealth>,
-        /// What an NVMe drive says of itself; absent: what can be said of any.
+        /// Identify data of an NVMe drive. Optional; default: generic data that is valid for any
+        /// drive.
         identify: Option<RawIdentify>,
-        /// How wear is spread; absent: superblocks are used again in the order in which they came
-        /// free.
+        /// Wear levelling. Optional; default: superblocks are reused in the order in which they
+        /// became free.
         wear_leveling: Option<RawWearLeveling>,
-        /// Errors and wear of the flash; absent: none.
+        /// Errors and wear of the flash. Optional; default: no errors and no wear.
         reliability: Option<RawReliability>,
-        /// A map that does not fit the drive's memory; absent: it does.
+        /// Cache for a map that does not fit in the drive's memory. Optional; default: the map
+        /// fits.
         map_cache: Option<RawMapCache>,
-        /// Reading ahead of sequential streams; absent: the drive fetches what it is asked for.
+        /// Read-ahead of sequential streams. Optional; default: the drive reads only requested
+        /// data.
         read_ahead: Option<RawReadAhead>,
-        /// Superblocks used with one bit per cell; absent: none.
+        /// Superblocks that are used with one bit per cell. Optional; default: no SLC cache.
         slc_cache: Option<RawSlcCache>,
-        /// Flexible Data Placement; absent: the host has no say in where its data is put.
+        /// Flexible Data Placement. Optional; default: the host cannot control where its data is
+        /// placed.
         fdp: Option<RawFdp>,
-        /// Zoned Namespaces; absent: blocks may be written in any order.
+        /// Zoned Namespaces. Optional; default: blocks may be written in any order.
         zns: Option<RawZns>,
-        /// Named sets of changes: `[variants.heatsink]` with dotted keys.
+        /// Named sets of changes with dotted keys, for example `[variants.heatsink]`.
         #[serde(default)]
         variants: serde_json::Map<String, serde_json::Value>,
     }
 
-    /// Identity, for reports.
+    /// Identity of the drive, for reports.
     RawDrive {
         /// Name in the catalog.
         name: String,
-        /// Name for people.
+        /// Display name.
         title: String,
         /// Model number.
         model: Word,
@@ -94,107 +100,110 @@ sections! {
         capacity_sectors: Whole = 2048..=1 << 37,
         /// Form factor.
         form_factor: Word,
-        /// Controller's name.
+        /// Name of the controller.
         controller: Word,
-        /// Flash, in words.
+        /// Description of the flash.
         flash: Word,
-        /// Why too little is known of the drive, so that its profile is a stand-in and is called
-        /// one wherever it is shown; left out for a drive with figures of its own.
+        /// Reason why the profile is a stand-in: too little is known about the drive. The profile
+        /// is labelled as a stand-in wherever it is shown. Optional; left out for a drive with its
+        /// own figures.
         stand_in: Option<String>,
-        /// The host of its reviews by its name in hosts/, in which it is tested unless another is
-        /// asked for; none for a profile that has a `[host]` of its own.
+        /// Name in hosts/ of the host that its reviews used. The drive is tested in this host
+        /// unless another is requested. Optional; left out if the profile has its own `[host]`.
         host: Option<String>,
-        /// Day of the publication that made it known, or of its launch.
+        /// Date of the publication that introduced the drive, or of its launch. Optional.
         released: Option<Word>,
     }
 
-    /// The computer that the drive is tested in, as `hosts/*.toml` has it; not a property of the
-    /// drive.
+    /// Computer in which the drive is tested, from `hosts/*.toml`; not a property of the drive.
     RawHost {
         /// Name in the list of hosts.
         name: String,
-        /// Name for people.
+        /// Display name.
         title: String,
         /// Operating system and test program.
         system: Word,
         /// Processor and mainboard.
         machine: Word,
-        /// Logical processors: with NVMe each may have a submission queue.
+        /// Number of logical processors. With NVMe each may have its own submission queue.
         processors: Whole = 1..=4096,
-        /// Time of the test program from the completion of a request to the beginning of the next
-        /// in its place, which is in no latency: fio's `lat` begins with a request. None if left
-        /// out.
+        /// Time of the test program between the completion of a request and the beginning of the
+        /// next request in its slot, in µs. It is not part of any latency, because fio's `lat`
+        /// starts at the beginning of a request. Optional; default 0.
         between_us: Option<Number> = MICROS,
-        /// Whether the host lets drive and link sleep; it does not if left out.
+        /// True if the host lets the drive and its link sleep. Optional; default false.
         power_saving: Option<Flag>,
-        /// The driver of AHCI devices, over PCIe and SATA; without one the host refuses them.
+        /// Driver for AHCI devices, over PCIe and SATA. Optional; without it the host refuses them.
         ahci: Option<RawDriver>,
-        /// The driver of NVMe devices; without one the host refuses them.
+        /// Driver for NVMe devices. Optional; without it the host refuses them.
         nvme: Option<RawDriver>,
-        /// The PCIe slot.
+        /// PCIe slot.
         slot: RawSlot,
-        /// The SATA port; without one the host refuses SATA drives.
+        /// SATA port. Optional; without it the host refuses SATA drives.
         sata_port: Option<RawSataPort>,
     }
 
-    /// A driver, and what a command costs in it.
+    /// A driver and its costs per command.
     RawDriver {
-        /// Name of the driver, as its operating system calls it.
+        /// Name of the driver in its operating system.
         driver: Word,
-        /// Software per command that overlaps with other commands.
+        /// Software time per command that overlaps with other commands, in µs.
         software_us: Number = MICROS,
-        /// Work of a processor per command that the queue's other commands wait for: under the lock
-        /// of AHCI's one queue, on the queue's own processor with NVMe.
+        /// Processor time per command during which the other commands of the queue wait, in µs:
+        /// under the lock of AHCI's single queue, or on the processor of an NVMe queue.
         serial_us: Number = MICROS,
-        /// Uncacheable reads of the device's registers per command.
+        /// Number of uncacheable reads of device registers per command.
         register_reads: Whole = 0..=100,
-        /// One such read, for which the processor waits.
+        /// Time of one register read, for which the processor waits, in µs.
         register_read_us: Number = MICROS,
-        /// Writes of the device's registers per command: AHCI's command issue and interrupt status,
-        /// NVMe's doorbells.
+        /// Number of writes to device registers per command: AHCI's command issue and interrupt
+        /// status, NVMe's doorbells.
         register_writes: Whole = 0..=100,
-        /// One such write.
+        /// Time of one register write, in µs.
         register_write_us: Number = MICROS,
-        /// From the device's interrupt to the program that waits; a driver that polls has less.
+        /// Time from the device's interrupt to the waiting program, in µs; shorter for a driver
+        /// that polls.
         interrupt_us: Number = MICROS,
-        /// Most data that the driver moves, both ways together; no limit if left out.
+        /// Maximum data rate of the driver for reads and writes together, in MB/s. Optional;
+        /// default: no limit.
         mb_per_s: Option<Number> = 1.0..=1e6,
     }
 
-    /// A PCIe slot: the link runs at the lesser of the slot's and the drive's generation, lanes and
+    /// A PCIe slot. The link uses the smaller of the slot's and the drive's generation, lanes and
     /// payload.
     RawSlot {
-        /// As in `link`.
+        /// PCIe generation, as in `link`.
         generation: Whole = 1..=5,
-        /// As in `link`.
+        /// Number of lanes, as in `link`.
         lanes: Whole = power_of_two(16),
-        /// Largest payload of one packet (Max_Payload_Size).
+        /// Maximum payload of one packet (Max_Payload_Size), in bytes.
         payload_bytes: Whole = packet(128),
-        /// Most that the drive may ask of memory in one request (Max_Read_Request_Size).
+        /// Maximum size of one read request of the drive to memory (Max_Read_Request_Size), in
+        /// bytes.
         read_request_bytes: Whole = packet(128),
-        /// Payload of the completions in which memory answers: the read completion boundary of 64
-        /// or 128 bytes, or a multiple of it; no more than the link's payload.
+        /// Payload of the completions with which memory answers a read request, in bytes: the read
+        /// completion boundary of 64 or 128 bytes, or a multiple of it. At most the link's payload.
         read_completion_bytes: Whole = packet(64),
-        /// From a read request of the drive to the first data from the host's memory.
+        /// Time from a read request of the drive to the first data from the host's memory, in µs.
         round_trip_us: Number = 0.0..=100.0,
     }
 
     /// A SATA port.
     RawSataPort {
-        /// 1, 2, 3 for 1.5, 3 and 6 Gb/s.
+        /// SATA generation: 1, 2 or 3 for 1.5, 3 and 6 Gb/s.
         generation: Whole = 1..=3,
     }
 
-    /// The command interface.
+    /// Command interface.
     RawHostInterface {
-        /// `sata`, `ahci` (over PCIe) or `nvme`.
+        /// Protocol: `sata`, `ahci` (over PCIe) or `nvme`.
         protocol: Word = &["ahci", "nvme", "sata"],
-        /// Most commands outstanding, in each queue.
+        /// Maximum number of outstanding commands in each queue.
         queue_depth_max: Whole,
-        /// Most submission queues (NVMe); one if left out.
+        /// Maximum number of submission queues (NVMe). Optional; default 1.
         queues_max: Option<Whole>,
-        /// Most commands in the controller, of all submission queues together (NVMe); no limit if
-        /// left out.
+        /// Maximum number of commands in the controller, for all submission queues together (NVMe).
+        /// Optional; default: no limit.
         commands_max: Option<Whole>,
     }
 
@@ -202,641 +211,660 @@ sections! {
     RawLink {
         /// PCIe generation, 1 to 5; SATA: 1, 2, 3 for 1.5, 3 and 6 Gb/s.
         generation: Whole,
-        /// Lanes: 1, 2, 4, 8 or 16; SATA: 1.
+        /// Number of lanes: 1, 2, 4, 8 or 16; SATA: 1.
         lanes: Whole,
-        /// Largest payload of one packet: 128 to 4096 bytes; of a SATA data FIS: up to 8192.
+        /// Maximum payload of one packet, in bytes: 128 to 4096. SATA: of one data FIS, up to 8192.
         payload_bytes: Whole,
-        /// PCIe: header, sequence number and check of a packet that the drive writes. SATA: start,
-        /// check, end and handshake of one FIS, in byte times.
+        /// Overhead per packet, in bytes. PCIe: header, sequence number and check of a packet that
+        /// the drive writes. SATA: start, check, end and handshake of one FIS, in byte times.
         packet_overhead_bytes: Whole,
-        /// PCIe: read requests that the drive has outstanding at the host's memory at most; 32 if
-        /// left out, as many as there are without extended tags.
+        /// Maximum number of outstanding read requests of the drive to the host's memory (PCIe).
+        /// Optional; default 32, the limit without extended tags.
         read_tags: Option<Whole> = 1..=1024,
-        /// Times in which the link is down and trained anew; none if left out.
+        /// Periodic outages in which the link goes down and retrains. Optional; default: no
+        /// outages.
         outage: Option<RawOutage>,
     }
 
-    /// The controller's cores and its data path.
+    /// Cores and data path of the controller.
     RawController {
-        /// Host core, per command.
+        /// Time of the host core per command, in µs.
         host_core_us: Number = MICROS,
-        /// Flash core, per read command.
+        /// Time of the flash core per read command, in µs.
         read_command_us: Number = MICROS,
-        /// Flash core, per mapping unit read from flash: the command to the die.
+        /// Time of the flash core per mapping unit read from flash, in µs: the command to the die.
         read_page_us: Number = MICROS,
-        /// Flash core, per write command.
+        /// Time of the flash core per write command, in µs.
         write_command_us: Number = MICROS,
-        /// Flash core, per mapping unit written.
+        /// Time of the flash core per mapping unit written, in µs.
         write_page_us: Number = MICROS,
-        /// Coefficient of variation of the flash core's time for a command: its standard deviation
-        /// over its mean, which is the sum of the costs above. So much of each time is drawn from
-        /// the exponential distribution; none if left out.
+        /// Coefficient of variation of the flash core's time for a command: standard deviation
+        /// divided by mean. The mean is the sum of the costs above. This part of each time is drawn
+        /// from the exponential distribution. Optional; default 0.
         service_cv: Option<Number> = 0.0..=1.0,
-        /// Data that one entry of the map stands for (mapping unit, indirection unit): 4 to 64 KiB,
-        /// at most a flash page of every plane; 4 if left out. Of a unit that is written in part
-        /// the rest is read, and all of it programmed.
+        /// Data per entry of the map (mapping unit, indirection unit), in KiB: 4 to 64, at most one
+        /// flash page of every plane. For a partial write of a unit, the rest is read and the whole
+        /// unit is programmed. Optional; default 4.
         mapping_unit_kib: Option<Whole> = power_of_two(64),
-        /// Sanitize can overwrite all media with a pattern (NVMe SANICAP, overwrite); not so if
-        /// left out.
+        /// True if sanitize can overwrite all media with a pattern (NVMe SANICAP, overwrite).
+        /// Optional; default false.
         sanitize_overwrite: Option<Flag>,
-        /// Data path from the link into the buffer.
+        /// Data rate from the link into the buffer, in MB/s.
         write_path_mb_per_s: Number = 1.0..=1e5,
-        /// Data path from flash to the link; no limit of its own if left out.
+        /// Data rate from flash to the link, in MB/s. Optional; default: no separate limit.
         read_path_mb_per_s: Option<Number> = 1.0..=1e5,
-        /// Error correction of what came over a channel, from its last byte to the first corrected
-        /// one: a latency of each read that holds up no other. None of its own (in `read_us`) if
-        /// left out.
+        /// Time of error correction from the last byte over a channel to the first corrected byte,
+        /// in µs. This latency of a read does not delay other reads. Optional; default 0 (included
+        /// in `read_us`).
         decode_us: Option<Number> = MICROS,
-        /// A controller with one data path for both directions; left out: reads and writes pass at
-        /// the same time.
+        /// Single data path for both directions. Optional; default: reads and writes pass at the
+        /// same time.
         half_duplex: Option<RawHalfDuplex>,
-        /// Writes that find no room wait where reads pass them; left out: commands wait for the
-        /// flash core in the order in which they come.
+        /// Admission of writes: reads pass writes that wait for buffer space. Optional; default:
+        /// all commands wait for the flash core in the order of their arrival.
         admission: Option<RawAdmission>,
-        /// Work of the firmware for which every command waits; none if left out.
+        /// Periodic firmware work during which all commands wait. Optional; default: none.
         stall: Option<RawOutage>,
     }
 
-    /// A part that does nothing for a while, again and again, by the drive's clock.
+    /// Periodic outage of a part, timed by the drive's clock.
     RawOutage {
-        /// From the beginning of one to that of the next; the first begins so long after the drive
-        /// was made.
+        /// Period from the beginning of one outage to the beginning of the next, in s. The first
+        /// begins one period after the drive was made.
         every_s: Number = 0.001..=1e8,
-        /// How long each takes, less than `every_s`.
+        /// Duration of each outage, in ms; less than `every_s`.
         for_ms: Number = 0.0..=1e7,
     }
 
-    /// A half-duplex controller: reads and writes have its data path in turns, each for a batch of
+    /// Half-duplex controller: reads and writes take turns on its data path, each for a batch of
     /// commands.
     RawHalfDuplex {
-        /// From the end of the last transfer in one direction to the first in the other.
+        /// Time from the end of the last transfer in one direction to the first transfer in the
+        /// other, in µs.
         turnaround_us: Number = MICROS,
-        /// Commands after which a batch ends if the other direction waits.
+        /// Number of commands after which a batch ends if the other direction waits.
         batch_commands: Whole = 1..=65_536,
-        /// How long a batch goes on while the other direction waits.
+        /// Maximum time that a batch continues while the other direction waits, in µs.
         batch_wait_us: Number = MICROS,
     }
 
     /// Admission of writes.
     RawAdmission {
-        /// Least time between two writes that are admitted while garbage collection runs; 0 for
+        /// Minimum time between two admitted writes while garbage collection runs, in µs; 0 for
         /// none.
         interval_us: Number = MICROS,
-        /// Writes that may come together after a pause, beyond one in an interval; none if left
-        /// out.
+        /// Number of writes that may be admitted together after a pause, in addition to one per
+        /// interval. Optional; default 0.
         together: Option<Whole> = 0..=65_536,
-        /// What feeds the pacer that admits writes while garbage collection runs: time, one write
-        /// in `interval_us` (`fixed`; so if left out), reads as well, each that is served while a
-        /// write is held (`with-reads`), or time at a rate that keeps the write buffer half full
-        /// (`balanced`).
+        /// Rule by which the pacer admits writes while garbage collection runs: one write per
+        /// `interval_us` (`fixed`), additionally one for each read that is served while a write is
+        /// held (`with-reads`), or at a rate that keeps the write buffer half full (`balanced`).
+        /// Optional; default `fixed`.
         pace: Option<Word>,
     }
 
-    /// The write buffer.
+    /// Write buffer.
     RawWriteBuffer {
-        /// Room for data on its way to flash.
+        /// Space for data on its way to flash, in KiB.
         size_kib: Whole = 4..=1 << 24,
-        /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is
-        /// made safe.
+        /// True for a drive that lies: it acknowledges flushes and forced writes at once and makes
+        /// nothing safe. Optional; default false.
         ignore_flush: Option<Flag>,
-        /// Capacitors bring all that was acknowledged to flash when the power fails: flushes and
-        /// forced writes have nothing to wait for. Not so if left out.
+        /// True if capacitors bring all acknowledged data to flash when power fails, so that
+        /// flushes and forced writes need not wait. Optional; default false.
         power_loss_protection: Option<Flag>,
-        /// When places come free: `in-order` (the one taken first comes free first; so if left
-        /// out), or `word-lines` (as programs end, all pages of a die's word line together, as in
-        /// one-pass programming). The second only with `power_loss_protection`.
+        /// Order in which buffer slots are released: `in-order` (first taken, first released), or
+        /// `word-lines` (as programs end, all pages of a die's word line together, as in one-pass
+        /// programming). `word-lines` requires `power_loss_protection`. Optional; default
+        /// `in-order`.
         release: Option<Word> = &["in-order", "word-lines"],
     }
 
     /// Geometry and times of the flash.
     RawNand {
-        /// Media that is written where the data lies, as 3D XPoint: no map, no erase, no garbage
-        /// collection, and a write is complete when the media has it. `read_us` and `program_us`
-        /// are then the array's times for 4 KiB. Not so if left out.
+        /// True for media that is written in place, for example 3D XPoint: it has no map, no erase
+        /// and no garbage collection, and a write is complete when the media has it. `read_us` and
+        /// `program_us` are then the array's times for 4 KiB. Optional; default false.
         in_place: Option<Flag>,
-        /// Dies of as many channels over which each 4 KiB are spread, on media that is written in
-        /// place; one if left out.
+        /// Number of dies, on as many channels, across which each 4 KiB is spread; only for media
+        /// that is written in place. Optional; default 1.
         spread_dies: Option<Whole> = 1..=64,
-        /// Channels; a power of two, unless the media is written in place.
+        /// Number of channels; a power of two, unless the media is written in place.
         channels: Whole = 1..=64,
-        /// Dies on each channel; a power of two, unless the media is written in place.
+        /// Number of dies per channel; a power of two, unless the media is written in place.
         dies_per_channel: Whole = 1..=64,
-        /// Planes of a die; a power of two.
+        /// Number of planes per die; a power of two.
         planes: Whole = power_of_two(8),
-        /// Blocks of a plane.
+        /// Number of blocks per plane.
         blocks_per_plane: Whole = 4..=1 << 20,
-        /// Pages of a block.
+        /// Number of pages per block.
         pages_per_block: Whole = 2..=1 << 14,
-        /// Bytes of a page: 4, 8, 16 or 32 KiB.
+        /// Size of a page, in KiB: 4, 8, 16, 32 or 64.
         page_kib: Whole = power_of_two(64),
-        /// Where consecutive flash pages of a row lie: `dies-first` (a page on each die, then on
-        /// the next plane of each; so if left out) or `word-lines-first` (all planes and page types
-        /// of a die's word line, as one-pass programming needs them).
+        /// Order of consecutive flash pages of a row: `dies-first` (one page on each die, then on
+        /// the next plane of each), or `word-lines-first` (all planes and page types of a die's
+        /// word line, as one-pass programming requires). Optional; default `dies-first`.
         page_order: Option<Word> = &["dies-first", "word-lines-first"],
-        /// In a scaled drive, whose blocks are smaller: one erase in so many takes its time, for
-        /// all of them, as a stall keeps its length then. Absent: each does.
+        /// For scaled drives, which have smaller blocks: only one erase in this many takes time,
+        /// for all of them. A stall then keeps its length. Optional; default 1.
         erase_one_in: Option<Number> = 1.0..=4096.0,
-        /// Superblocks lost to bad blocks.
+        /// Number of superblocks lost to bad blocks.
         bad_superblocks: Whole,
-        /// tR: from the array to the page register.
+        /// tR: time from the array to the page register, in µs.
         read_us: Number = MICROS,
-        /// How tR differs by page type, in programming order; its mean is `read_us` whatever theirs
-        /// is. Absent: no difference.
+        /// Relative tR by page type, in programming order, in µs. The values are scaled so that
+        /// their mean is `read_us`. Optional; default: no difference.
         read_by_type_us: Option<Numbers>,
-        /// tPROG by page type, in programming order (MLC: LSB, MSB).
+        /// tPROG by page type, in programming order (MLC: LSB, MSB), in µs.
         program_us: Numbers,
-        /// tBERS: the erase of a block.
+        /// tBERS: time to erase a block, in µs.
         erase_us: Number = MICROS,
-        /// Reads of a die: `together`, one at a time whatever its plane, or `independent`, one on
-        /// each plane; together if left out.
+        /// Parallelism of reads on a die: `together` (one read at a time on all planes), or
+        /// `independent` (one read per plane). Optional; default `together`.
         read_planes: Option<Word> = &["together", "independent"],
-        /// Longest wait of a read for a program or erase that it suspends.
+        /// Maximum wait of a read for a program or erase that it suspends, in µs.
         suspend_us: Number = MICROS,
-        /// Mean wait for a program, drawn from the exponential distribution up to the longest;
-        /// always the longest if left out.
+        /// Mean wait of a read for a suspended program, in µs, drawn from the exponential
+        /// distribution up to the maximum. Optional; default: always the maximum.
         suspend_mean_us: Option<Number> = MICROS,
-        /// Longest wait for an erase, anything up to it as likely; as for a program if left out.
+        /// Maximum wait of a read for a suspended erase, in µs, drawn uniformly from 0 to this.
+        /// Optional; default: as for a program.
         erase_suspend_us: Option<Number> = MICROS,
-        /// A program that a host's read suspends, afterwards: `goes-on`, or `restarts` with its
-        /// word line, whose pages are programmed at once; goes on if left out.
+        /// Behaviour of a program after suspension by a host read: it resumes (`goes-on`), or
+        /// `restarts` together with its word line, whose pages are programmed at once. Optional;
+        /// default `goes-on`.
         resumed_program: Option<Word> = &["goes-on", "restarts"],
-        /// Rate of a channel, overheads included.
+        /// Data rate of a channel including overheads, in MB/s.
         channel_mb_per_s: Number = 1.0..=1e4,
-        /// Whether data for the next program may be moved during a program.
+        /// True if data for the next program can be transferred during a program.
         cache_program: Flag,
-        /// How places differ in their times; not at all if it is left out.
+        /// Variation of times between blocks and pages. Optional; default: no variation.
         variation: Option<RawVariation>,
-        /// Dies that are slower than the others; none if left out.
+        /// Dies that are slower than the others. Optional; default: none.
         slow_dies: Option<RawSlowDies>,
-        /// Parity across dies (RAIN), with which what a failed die held can be computed; none if
-        /// left out.
+        /// Parity across dies (RAIN), from which the data of a failed die can be computed.
+        /// Optional; default: no parity.
         parity: Option<RawParity>,
     }
 
     /// Parity across dies.
     RawParity {
-        /// Dies that a stripe lies across; the page of one holds the parity of the others.
+        /// Number of dies in a stripe, including the die whose page holds the parity of the others.
         dies: Whole = 2..=4096,
-        /// Rate at which what a failed die held is brought to the others.
+        /// Rate at which the data of a failed die is rebuilt on the others, in MB/s.
         rebuild_mb_per_s: Number = 0.1..=1e5,
     }
 
-    /// Dies that are slow, chosen by the drive's seed, neighbours of one another.
+    /// Slow dies, which are neighbours and chosen by the drive's seed.
     RawSlowDies {
-        /// How many.
+        /// Number of slow dies.
         dies: Whole = 1..=4096,
-        /// Their times of reading, programming and erasing against the usual ones.
+        /// Read, program and erase times relative to the other dies, in percent.
         time_percent: Number = 100.0..=1e5,
     }
 
-    /// How blocks and pages differ in their times: standard deviations in percent.
+    /// Variation of times between blocks and pages, as standard deviations in percent.
     RawVariation {
-        /// Of blocks, in reads and programs.
+        /// Variation of reads and programs between blocks, in percent.
         block_percent: Number = 0.0..=14.0,
-        /// Of the pages of a block, in reads and programs.
+        /// Variation of reads and programs between the pages of a block, in percent.
         page_percent: Number = 0.0..=14.0,
-        /// Of blocks, in erases.
+        /// Variation of erases between blocks, in percent.
         erase_percent: Number = 0.0..=14.0,
     }
 
     /// Garbage collection.
     RawGc {
-        /// Victim policy behind writes.
+        /// Victim policy of garbage collection after writes.
         victim_policy: Word,
         /// Number of superblocks that `d-choices` draws.
         choices: Whole = 1..=1024,
-        /// Number of superblocks, the oldest sealed ones, among which `windowed` chooses; required
-        /// with that policy.
+        /// Number of the oldest sealed superblocks from which `windowed` chooses. Required with
+        /// that policy.
         window: Option<Whole> = 1..=1 << 20,
-        /// `separate` frontiers for host and garbage collection, or one for both: `single`, with
-        /// one victim at a time as in the literature's models, or `shared`, with as many victims in
-        /// a row as bring a superblock beyond the reserve.
+        /// Write frontiers of host and garbage collection: `separate`, or one for both. With
+        /// `single`, one victim is emptied at a time, as in models in the literature; with
+        /// `shared`, victims are emptied in a row until a superblock beyond the reserve is free.
         frontiers: Word,
-        /// With one frontier for both, most victims that foreground collection empties in a row
-        /// once the host has room behind their copies; if left out, 1 with `single`, and as many as
-        /// it takes with `shared`.
+        /// With one frontier for both, the maximum number of victims that foreground collection
+        /// empties in a row once the host has space after their copies. Optional; default 1 with
+        /// `single`, as many as needed with `shared`.
         foreground_victims: Option<Whole> = 1..=1 << 20,
-        /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left
-        /// out.
+        /// Write frontiers of the host: `one`, or two that separate data `by-lifespan` of the
+        /// overwritten data. Optional; default `one`.
         host_frontiers: Option<Word>,
-        /// A policy plug-in, `name@digest`, whose decisions go before the profile's; none if left
-        /// out. It must be loaded: `--policy`, never by a profile.
+        /// Policy plug-in, `name@digest`, whose decisions override the profile's. The user must
+        /// load it with `--policy`; a profile cannot load it. Optional; default: none.
         plugin: Option<Word>,
-        /// Flash core, per run of consecutive pages copied.
+        /// Time of the flash core per copied run of consecutive pages, in µs.
         copy_extent_us: Number = MICROS,
-        /// Flash core, per page (mapping unit) copied.
+        /// Time of the flash core per copied page (mapping unit), in µs.
         copy_page_us: Number = MICROS,
-        /// Spare space that may be used before garbage collection starts.
+        /// Spare space that may be used before garbage collection starts, in MB.
         threshold_mb: Number = MEGABYTES,
-        /// Free space that the control loop holds in the long run.
+        /// Free space that the control loop maintains in the long run, in MB.
         target_mb: Number = MEGABYTES,
-        /// Gain of the control loop where garbage collection starts, with the most space free.
+        /// Gain of the control loop at the start of garbage collection, when free space is largest.
         gain_min: Number = 0.0..=1.0,
-        /// Gain with nothing free; it is one at `target_mb`.
+        /// Gain of the control loop when nothing is free; the gain is 1 at `target_mb`.
         gain_max: Number = 1.0..=100.0,
-        /// Most that garbage collection takes of the flash core per page (mapping unit) that the
-        /// host writes.
+        /// Maximum flash core time of garbage collection per page (mapping unit) written by the
+        /// host, in µs.
         duty_limit_us: Number = 0.0..=1e4,
-        /// How many times as much it may take with nothing free; as much at `target_mb`.
+        /// Factor of the duty limit when nothing is free; it is 1 at `target_mb`.
         duty_growth: Number = 1.0..=100.0,
-        /// Most pages (mapping units) of a command that the duty limit counts; all if left out.
+        /// Maximum number of pages (mapping units) of a command that count for the duty limit.
+        /// Optional; default: all pages.
         duty_pages_max: Option<Whole> = 1..=1 << 19,
-        /// When it runs beside writes: behind every command of them (`commands`), or each time that
-        /// the host has filled a word line of all planes of a die (`word-lines`); behind commands
-        /// if left out.
+        /// Trigger of garbage collection under writes: after each write command (`commands`), or
+        /// each time the host has filled a word line of all planes of a die (`word-lines`).
+        /// Optional; default `commands`.
         runs_behind: Option<Word>,
-        /// Pages (mapping units) copied in the background in a second while the write buffer has
-        /// room. What is due beyond is copied in rounds of a word line of all planes of every die,
-        /// for which writes wait. Left out: nothing is deferred. Only with `runs_behind =
-        /// "word-lines"` and a balanced pace of admission.
+        /// Pages (mapping units) per second that are copied in the background while the write
+        /// buffer has space. Further due copies are made in rounds of one word line of all planes
+        /// of every die, for which writes wait. Requires `runs_behind = "word-lines"` and a
+        /// balanced pace of admission. Optional; default: no copy is deferred.
         background_pages_per_s: Option<Number> = 1.0..=1e7,
-        /// Free superblocks that only garbage collection in the foreground may use.
+        /// Number of free superblocks that only foreground garbage collection may use.
         reserve_superblocks: Whole = 1..=1 << 20,
-        /// Garbage collection while nothing is asked of the drive; none if it is left out.
+        /// Garbage collection while the drive has no commands. Optional; default: none.
         idle: Option<RawIdle>,
     }
 
-    /// The map's journal, on a drive that holds its map in memory.
+    /// Journal of the map, for a drive that holds its map in memory.
     RawMapJournal {
-        /// Bytes of the entry of one extent.
+        /// Size of the journal entry for one extent, in bytes.
         entry_bytes: Whole = 4..=64,
-        /// Flash core, per program of journal, summary or map.
+        /// Time of the flash core per program of journal, summary or map, in µs.
         program_us: Number = MICROS,
-        /// Journal after which the whole map is written while the host waits; absent: it is written
-        /// in small parts, which cost nothing more.
+        /// Amount of journal after which the whole map is written while the host waits, in MB.
+        /// Optional; default: the map is written in small parts at no additional cost.
         checkpoint_mb: Option<Number> = 0.01..=1e6,
     }
 
     /// Wear levelling.
     RawWearLeveling {
-        /// Dynamic: of the free superblocks the one with the fewest erases is used next.
+        /// True for dynamic wear levelling: the free superblock with the fewest erases is used
+        /// next.
         dynamic: Flag,
     }
 
-    /// Garbage collection in idle time.
+    /// Garbage collection during idle time.
     RawIdle {
-        /// How long the flash core has had no command when it begins.
+        /// Time without commands at the flash core after which collection begins, in ms.
         after_ms: Number = 0.0..=1e6,
-        /// Free space at which it ends.
+        /// Free space at which collection ends, in MB.
         free_mb: Number = MEGABYTES,
-        /// Victim policy in idle time, a word as for `gc.victim_policy`, which holds for both if
-        /// this is left out.
+        /// Victim policy during idle time, with the same values as `gc.victim_policy`. Optional;
+        /// default: the policy in `gc.victim_policy`.
         policy: Option<Word>,
     }
 
-    /// Energy per operation, and power in each state.
+    /// Energy per operation, and power per state.
     RawEnergy {
-        /// Power while nothing has been asked for a while.
+        /// Power after a period without commands, in mW.
         idle_mw: Number = 0.0..=1e5,
-        /// Power of the awake controller, without work.
+        /// Power of the awake controller without work, in mW.
         active_mw: Number = 0.0..=1e5,
-        /// Flash core at work, over `active_mw`.
+        /// Additional power of the busy flash core over `active_mw`, in mW.
         core_busy_mw: Number = 0.0..=1e5,
-        /// Programming 4 KiB.
+        /// Energy to program 4 KiB, in µJ.
         program_4k_uj: Number = 0.0..=1e4,
-        /// Reading one flash page.
+        /// Energy to read one flash page, in µJ.
         read_page_uj: Number = 0.0..=1e4,
-        /// Erasing one block.
+        /// Energy to erase one block, in µJ.
         erase_block_uj: Number = 0.0..=1e6,
-        /// Moving 4 KiB that were read through the flash channel and error correction; the
-        /// controller's.
+        /// Energy of the controller to move 4 KiB of read data through flash channel and error
+        /// correction, in µJ. Optional; default 0.
         read_4k_uj: Option<Number> = 0.0..=1e4,
-        /// Moving 4 KiB over the link.
+        /// Energy to move 4 KiB over the link, in µJ.
         link_4k_uj: Number = 0.0..=1e4,
     }
 
-    /// Heat: one node, or a network of them.
+    /// Heat: a single node, or a network of nodes.
     RawThermal {
-        /// Air around the drive.
+        /// Temperature of the air around the drive, in °C.
         ambient_c: Number = -40.0..=100.0,
-        /// One node: from the drive to still air.
+        /// Single node: thermal resistance from the drive to still air, in K/W.
         resistance_k_per_w: Option<Number> = RESISTANCE,
-        /// One node: of the drive.
+        /// Single node: heat capacity of the drive, in J/K.
         capacity_j_per_k: Option<Number> = HEAT_CAPACITY,
-        /// Several nodes, in place of the two numbers above.
+        /// Several nodes. Replaces `resistance_k_per_w` and `capacity_j_per_k`.
         network: Option<RawNetwork>,
-        /// The sensor as the health log reports it; whole degrees, without delay, if left out.
+        /// Sensor that the health log reports. Optional; default: whole degrees without delay.
         sensor: Option<RawSensor>,
-        /// What the drive does against heat, mildest first.
+        /// Stages of throttling, mildest first.
         #[serde(default)]
         throttle: Vec<RawThrottle>,
     }
 
-    /// A network of heat nodes: controller and flash on the module, a heatsink over both if there
-    /// is one.
+    /// Network of heat nodes: controller and flash on the module, and optionally a heatsink on
+    /// both.
     RawNetwork {
-        /// Heat capacity of the controller; its cores' and the link's energy goes there.
+        /// Heat capacity of the controller, in J/K. The energy of its cores and of the link heats
+        /// it.
         controller_j_per_k: Number = HEAT_CAPACITY,
-        /// Of the flash packages; array operations' energy goes there.
+        /// Heat capacity of the flash packages, in J/K. The energy of array operations heats them.
         nand_j_per_k: Number = HEAT_CAPACITY,
-        /// Of the circuit board and the rest.
+        /// Heat capacity of the circuit board and other parts, in J/K.
         module_j_per_k: Number = HEAT_CAPACITY,
-        /// From controller to board.
+        /// Thermal resistance from controller to board, in K/W.
         controller_to_module_k_per_w: Number = RESISTANCE,
-        /// From flash to board.
+        /// Thermal resistance from flash to board, in K/W.
         nand_to_module_k_per_w: Number = RESISTANCE,
-        /// From board and packages to still air.
+        /// Thermal resistance from board and packages to still air, in K/W.
         module_to_air_k_per_w: Number = RESISTANCE,
-        /// A heatsink over controller and flash; none if left out.
+        /// Heatsink on controller and flash. Optional; default: none.
         heatsink: Option<RawHeatsink>,
     }
 
     /// A heatsink on controller and flash.
     RawHeatsink {
-        /// Its heat capacity.
+        /// Heat capacity of the heatsink, in J/K.
         capacity_j_per_k: Number = HEAT_CAPACITY,
-        /// From controller to heatsink, through the pad.
+        /// Thermal resistance from controller to heatsink, through the pad, in K/W.
         from_controller_k_per_w: Number = RESISTANCE,
-        /// From flash to heatsink, through the pad.
+        /// Thermal resistance from flash to heatsink, through the pad, in K/W.
         from_nand_k_per_w: Number = RESISTANCE,
-        /// From heatsink to still air.
+        /// Thermal resistance from heatsink to still air, in K/W.
         to_air_k_per_w: Number = RESISTANCE,
     }
 
     /// A temperature sensor.
     RawSensor {
-        /// Where it sits: `drive`, or in a network `controller`, `nand`, `module`, `heatsink`.
+        /// Heat node that the sensor measures: `drive`; in a network `controller`, `nand`, `module`
+        /// or `heatsink`.
         node: Word,
-        /// How often the firmware reads it: a multiple of 100 ms.
+        /// Interval at which the firmware reads the sensor, in ms; a multiple of 100.
         interval_ms: Whole = 100..=60_000,
     }
 
-    /// What the drive and its link sleep in while nothing is asked of them.
+    /// Sleep states of the drive and its link, which they enter while no commands arrive.
     RawPower {
-        /// Part of `energy.active_mw` and `energy.idle_mw` that is the link's, awake.
+        /// Part of `energy.active_mw` and `energy.idle_mw` that the awake link consumes, in mW.
         link_awake_mw: Number = 0.0..=1e5,
-        /// States of the drive (NVMe's PS3 and PS4), lightest first.
+        /// Sleep states of the drive (NVMe's PS3 and PS4), lightest first.
         #[serde(default)]
         device: Vec<RawSleep>,
-        /// States of the link (PCIe's L1.2; SATA's Partial, Slumber, DevSleep), lightest first.
+        /// Sleep states of the link (PCIe's L1.2; SATA's Partial, Slumber, DevSleep), lightest
+        /// first.
         #[serde(default)]
         link: Vec<RawSleep>,
     }
 
-    /// A state of sleep.
+    /// A sleep state.
     RawSleep {
-        /// Its name in the standard.
+        /// Name of the state in the standard.
         name: String,
-        /// Idle time after which it is entered.
+        /// Idle time after which the state is entered, in µs.
         after_us: Number = HOUR,
-        /// How long entering takes; it cannot be broken off.
+        /// Time to enter the state, in µs; entering cannot be aborted.
         entry_us: Number = HOUR,
-        /// How long leaving takes.
+        /// Time to leave the state, in µs.
         exit_us: Number = HOUR,
-        /// Power of the drive without its link, or of the link alone.
+        /// Power in the state, in mW: of the drive without its link, or of the link alone.
         power_mw: Number = 0.0..=1e5,
     }
 
-    /// What the health log needs to know.
+    /// Ratings for the health log.
     RawHealth {
-        /// Program/erase cycles at which the drive counts as used up.
+        /// Number of program/erase cycles at which the drive counts as worn out. Optional; default:
+        /// wear is not reported.
         rated_cycles: Option<Number> = 1.0..=1e9,
-        /// NVMe's WCTEMP: time above it is counted.
+        /// Warning temperature (NVMe's WCTEMP), in °C; time above it is counted. Optional.
         warning_c: Option<Number> = TEMPERATURE,
-        /// NVMe's CCTEMP: likewise.
+        /// Critical temperature (NVMe's CCTEMP), in °C; time above it is counted. Optional.
         critical_c: Option<Number> = TEMPERATURE,
-        /// Wear that the drive begins with, of `rated_cycles`, which must be given; new if left
-        /// out.
+        /// Wear at the beginning, in percent of `rated_cycles`, which it requires. Optional;
+        /// default 0 (new).
         worn_percent: Option<Number> = 0.0..=255.0,
-        /// What is left of the drive's life, if its firmware counts it down; no such end if left
-        /// out.
+        /// Remaining life that the firmware counts down. Optional; default: no such end of life.
         end_of_life: Option<RawEndOfLife>,
     }
 
-    /// The end of a drive's life as its firmware counts it: the spare blocks that it reports fall
-    /// evenly, and with none left it refuses to be written.
+    /// End of life as the firmware counts it: the reported spare blocks fall evenly with writes,
+    /// and the drive refuses writes when none are left.
     RawEndOfLife {
-        /// Available spare at first, percent.
+        /// Available spare at the beginning, in percent.
         spare_percent: Whole = 1..=100,
-        /// What the host can still write.
+        /// Data that the host can still write, in MB.
         writes_mb: Number = 0.0..=1e12,
     }
 
-    /// One stage of throttling, entered when the drive, or in a network its controller, is at
-    /// `on_c`, left below `off_c`; with `full_c` it takes hold little by little.
+    /// A stage of throttling. It is entered when the drive (in a network the controller) reaches
+    /// `on_c` and left below `off_c`. With `full_c` it takes effect gradually.
     RawThrottle {
-        /// Entered at this temperature.
+        /// Temperature at which the stage is entered, in °C.
         on_c: Number = TEMPERATURE,
-        /// Left below this temperature.
+        /// Temperature below which the stage is left, in °C.
         off_c: Number = TEMPERATURE,
-        /// The clock falls evenly from `on_c`, reaches `clock_percent` here; all of it at `on_c` if
-        /// left out.
+        /// Temperature at which the clock, which falls evenly from `on_c`, reaches `clock_percent`,
+        /// in °C. Optional; default: the full effect at `on_c`.
         full_c: Option<Number> = TEMPERATURE,
-        /// Clock of the cores against the nominal one.
+        /// Clock of the cores, in percent of the nominal clock.
         clock_percent: Number = 1.0..=100.0,
-        /// Limit on writes, if any.
+        /// Limit on writes, in MB/s. Optional; default: no limit.
         write_mb_per_s: Option<Number> = 0.1..=1e5,
-        /// Limit on reads, if any.
+        /// Limit on reads, in MB/s. Optional; default: no limit.
         read_mb_per_s: Option<Number> = 0.1..=1e5,
     }
 
-    /// Errors, read retry, growing bad blocks: `[reliability]`. Absent: none of them.
+    /// Errors, read retry and growing bad blocks: `[reliability]`. Default: none of them.
     ///
-    /// Raw bit error rate of a page by P/E cycles c, reads r and age a:
-    /// `fresh_rber + wear_factor c^wear_exponent + disturb_factor c^disturb_cycle_exponent
-    /// r^disturb_read_exponent + age_factor c^age_cycle_exponent a^age_exponent`.
+    /// Raw bit error rate of a page by P/E cycles c, reads r and age a: `fresh_rber + wear_factor
+    /// c^wear_exponent + disturb_factor c^disturb_cycle_exponent r^disturb_read_exponent +
+    /// age_factor c^age_cycle_exponent a^age_exponent`.
     RawReliability {
-        /// Rate of fresh flash, without retention and reads.
+        /// Raw bit error rate of fresh flash, without retention and reads.
         fresh_rber: Number = 0.0..=0.5,
-        /// Factor of the cycles' term.
+        /// Factor of the wear term.
         wear_factor: Number = 0.0..=1.0,
-        /// Exponent of the cycles' term.
+        /// Exponent of cycles in the wear term.
         wear_exponent: Number = EXPONENT,
-        /// Factor of the reads' term.
+        /// Factor of the read disturb term.
         disturb_factor: Number = 0.0..=1.0,
-        /// Exponent of cycles in the reads' term.
+        /// Exponent of cycles in the read disturb term.
         disturb_cycle_exponent: Number = EXPONENT,
-        /// Exponent of reads: mean reads of a block's page since its erase.
+        /// Exponent of reads in the read disturb term; reads are the mean per page of a block since
+        /// its erase.
         disturb_read_exponent: Number = EXPONENT,
-        /// Factor of the age's term.
+        /// Factor of the retention term.
         age_factor: Number = 0.0..=1.0,
-        /// Exponent of cycles in the age's term.
+        /// Exponent of cycles in the retention term.
         age_cycle_exponent: Number = EXPONENT,
-        /// Exponent of the age: days since the superblock was opened.
+        /// Exponent of age in the retention term; age is in days since the superblock was opened.
         age_exponent: Number = EXPONENT,
-        /// Pages differ: standard deviation of the natural logarithm of their rates.
+        /// Variation between pages: standard deviation of the natural logarithm of their error
+        /// rates.
         page_spread: Number = 0.0..=3.0,
-        /// Data bytes of one codeword of the error correction.
+        /// Data per codeword of the error correction, in bytes.
         codeword_bytes: Whole = power_of_two(PAGE_BYTES),
-        /// Wrong bits that it corrects.
+        /// Number of wrong bits per codeword that the error correction corrects.
         correctable_bits: Whole = 1..=4096,
-        /// Most times a page is read again with other reference voltages; real tables have some
+        /// Maximum number of retries of a page with other reference voltages; real tables have some
         /// dozens.
         retries_max: Whole = 0..=64,
-        /// What each retry leaves of the rate, 0 to 1.
+        /// Factor by which each retry reduces the error rate, up to 1.
         retry_gain: Number = 0.01..=1.0,
-        /// Die time of one retry: setting the voltages, and sensing.
+        /// Die time of one retry, in µs: setting the voltages, and sensing.
         retry_read_us: Number = MICROS,
         /// Reads of a block, per page, after which its data is moved; 0 for never.
         refresh_reads: Number = 0.0..=1e6,
-        /// Cycles after which 63.2 % of blocks have failed (Weibull's scale).
+        /// Number of cycles after which 63.2 % of blocks have failed (Weibull's scale).
         block_life_cycles: Number = 1.0..=1e9,
-        /// How suddenly they fail (Weibull's shape).
+        /// Weibull's shape of block failures; larger values concentrate them around
+        /// `block_life_cycles`.
         block_life_shape: Number = 0.1..=100.0,
-        /// Blocks that replace failed ones.
+        /// Number of blocks that replace failed blocks.
         spare_blocks: Whole = 0..=1_000_000,
     }
 
-    /// A map in flash with a cache of it: `[map_cache]`. Absent: the whole map is in the drive's
-    /// memory.
+    /// Cache of a map that is in flash: `[map_cache]`. Default: the whole map is in the
+    /// drive's memory.
     RawMapCache {
-        /// The controller's own memory for translation pages of 4 KiB (1,024 entries).
+        /// Memory of the controller for translation pages of 4 KiB (1,024 entries), in KiB.
         sram_kib: Whole = 4..=1 << 24,
-        /// Memory of the host lent to the drive; 0 for none.
+        /// Host memory that the drive may use (host memory buffer), in MiB; 0 for none.
         host_buffer_mib: Whole = 0..=1 << 14,
-        /// One look-up in the host's memory, over the link and back.
+        /// Time of one look-up in the host's memory, over the link and back, in µs.
         host_buffer_us: Number = MICROS,
     }
 
-    /// Reading ahead: `[read_ahead]`. Absent: none.
+    /// Read-ahead: `[read_ahead]`. Default: none.
     RawReadAhead {
-        /// Most that is fetched ahead of a stream.
+        /// Maximum amount that is read ahead of a stream, in KiB.
         window_kib: Whole = 8..=16_384,
-        /// Sequential streams that are told apart.
+        /// Number of sequential streams that the drive can distinguish.
         streams: Whole = 1..=64,
     }
 
-    /// Superblocks used with one bit per cell, for what the host has just written.
+    /// SLC cache: superblocks that are used with one bit per cell for newly written host data.
     RawSlcCache {
-        /// Data that superblocks hold which are always used this way; the user's capacity is
-        /// without them.
+        /// Data that the superblocks hold that are always used with one bit per cell, in MB. They
+        /// are not part of the user's capacity.
         static_mb: Number = MEGABYTES,
-        /// Most data that free superblocks hold which are used this way for a while.
+        /// Maximum data that free superblocks hold that are temporarily used with one bit per cell,
+        /// in MB.
         dynamic_mb: Number = MEGABYTES,
-        /// Free flash, counted with all its bits per cell, that the dynamic part leaves alone.
+        /// Free flash, counted with all bits per cell, that the dynamic part must leave free, in
+        /// MB.
         keep_mb: Number = MEGABYTES,
-        /// tPROG with one bit per cell.
+        /// tPROG with one bit per cell, in µs.
         program_us: Number = MICROS,
-        /// tR with one bit per cell.
+        /// tR with one bit per cell, in µs.
         read_us: Number = MICROS,
-        /// What becomes of writes while the cache is full: they go `direct` to the rest of the
-        /// flash, or wait for room that folding makes (`fold`).
+        /// Handling of writes while the cache is full: they go `direct` to the other flash, or wait
+        /// until data is migrated out of the cache (`fold`).
         when_full: Word = &["direct", "fold"],
-        /// Folding under load: pages folded per page that the host writes.
+        /// Migration under load: pages migrated (folded) per page that the host writes.
         fold_ratio: Number = 0.0..=16.0,
-        /// When that begins: with the `first-write` into the cache (so if left out), or when the
-        /// cache is `full`; then writes go past it until the drive has had a rest in which it
-        /// folds. The second only where `when_full` is `direct`.
+        /// Start of migration under load: with the `first-write` into the cache, or when the cache
+        /// is `full`. With `full`, writes then bypass the cache until the drive has been idle and
+        /// has migrated data; this requires `when_full = "direct"`. Optional; default
+        /// `first-write`.
         fold_from: Option<Word> = &["first-write", "full"],
-        /// Folding at rest: how long the flash core has had no command when it begins.
+        /// Time without commands at the flash core after which migration in idle time begins, in
+        /// ms.
         fold_after_ms: Number = 0.0..=1e6,
-        /// What an erase after use with one bit per cell wears, against one after use with all: 0
-        /// to 1.
+        /// Wear of an erase after use with one bit per cell, relative to an erase after use with
+        /// all bits: 0 to 1.
         cycle_weight: Number = 0.0..=1.0,
-        /// Energy of programming 4 KiB with one bit per cell.
+        /// Energy to program 4 KiB with one bit per cell, in µJ.
         program_4k_uj: Number = 0.0..=1e4,
     }
 
-    /// Flexible Data Placement: a superblock is the reclaim unit, and there is one reclaim group.
-    /// It takes the place of `gc.frontiers` and `gc.host_frontiers`.
+    /// Flexible Data Placement: a superblock is the reclaim unit. It replaces `gc.frontiers` and
+    /// `gc.host_frontiers`.
     RawFdp {
-        /// Reclaim unit handles: streams of the host with superblocks of their own, and a share of
-        /// the write buffer.
+        /// Number of reclaim unit handles: host streams, each with its own superblocks and a share
+        /// of the write buffer.
         handles: Whole = 1..=64,
-        /// What garbage collection does with the data of several handles: puts it together
-        /// (`initial`: initially isolated), or apart, with a frontier for each (`persistent`).
+        /// Isolation of handles during garbage collection: data of several handles is combined
+        /// (`initial`: initially isolated), or kept separate, with one frontier per handle
+        /// (`persistent`).
         isolation: Word = &["initial", "persistent"],
-        /// Reclaim groups: sets of dies (channels first) with superblocks, handles and garbage
-        /// collection of their own, among which no data is copied; one if left out.
+        /// Number of reclaim groups: sets of dies (channels first), each with its own superblocks,
+        /// handles and garbage collection. No data is copied between groups. Optional; default 1.
         reclaim_groups: Option<Whole> = 1..=64,
     }
 
-    /// Zoned Namespaces: an active zone is a stream with superblocks of its own, and a share of the
-    /// write buffer. It takes the place of `gc.frontiers`; garbage collection is left for what
-    /// power cuts and errors leave.
+    /// Zoned Namespaces: an active zone is a stream with its own superblocks and a share of the
+    /// write buffer. It replaces `gc.frontiers`. Garbage collection only handles the remains of
+    /// power cuts and errors.
     RawZns {
-        /// Superblocks that a zone fills, which make its capacity; its size is the next power of
-        /// two of that.
+        /// Number of superblocks per zone. They make the zone's capacity; its size is the next
+        /// power of two.
         zone_superblocks: Whole = 1..=4096,
-        /// Zones that may be active at a time: open, or closed and not yet full.
+        /// Maximum number of active zones: open, or closed and not yet full.
         active: Whole = 1..=64,
-        /// Zones that may be open at a time; as many as may be active if left out.
+        /// Maximum number of open zones. Optional; default: `active`.
         open: Option<Whole> = 1..=64,
-        /// Flash core, of a zone append beside a write.
+        /// Additional time of the flash core for a zone append compared with a write, in µs.
         append_us: Number = MICROS,
-        /// Until a write to a zone is acknowledged, behind the flash core: a latency that holds up
-        /// no other.
+        /// Time from the end of the flash core's work to the acknowledgement of a write to a zone,
+        /// in µs. This latency does not delay other commands.
         write_latency_us: Number = MICROS,
-        /// The same, until the address of a zone append is told, beside that.
+        /// Additional latency of a zone append until its address is returned, compared with a
+        /// write, in µs.
         append_latency_us: Number = MICROS,
-        /// Flash core, of a reset of a zone with one block.
+        /// Time of the flash core to reset a zone with one block, in µs.
         reset_us: Number = MICROS,
-        /// The same, for each GiB written to it.
+        /// Additional time of a reset per GiB written to the zone, in µs.
         reset_us_per_gib: Number = MICROS,
-        /// Flash core, of closing the blocks of a zone that is not full: before a reset, and behind
-        /// a finish.
+        /// Time of the flash core to close the blocks of a zone that is not full, in µs: before a
+        /// reset and after a finish.
         close_us: Number = MICROS,
-        /// After so much of that work the flash core does what commands wait for.
+        /// Slice of this work after which the flash core serves waiting commands, in µs.
         slice_us: Number = 1.0..=1e6,
-        /// Zone random write areas, which need `write_buffer.power_loss_protection`; none if left
-        /// out.
+        /// Zone random write areas. Require `write_buffer.power_loss_protection`. Optional;
+        /// default: none.
         zrwa: Option<RawZrwa>,
     }
 
-    /// Zone random write areas: a zone that is opened with one takes writes in any order, and
-    /// overwrites, in the blocks behind its write pointer. They are kept in the write buffer, which
-    /// is so much smaller, and go to flash as the pointer moves.
+    /// Zone random write areas: a zone that is opened with one accepts writes in any order, and
+    /// overwrites, in the blocks after its write pointer. The areas occupy a part of the write
+    /// buffer, and their data goes to flash as the pointer moves.
     RawZrwa {
-        /// How many zones may have one at a time.
+        /// Maximum number of zones that have a random write area at the same time.
         zones: Whole = 1..=64,
-        /// How much behind the write pointer.
+        /// Size of the area after the write pointer, in KiB.
         size_kib: Whole = 4..=65536,
-        /// Steps of the write pointer; size and capacity of a zone are multiples of it.
+        /// Step of the write pointer, in KiB; size and capacity of a zone are multiples of it.
         granularity_kib: Whole = 4..=65536,
     }
 
-    /// The drive's own identify data.
+    /// Identify data of the drive.
     RawIdentify {
         /// Model number, at most 40 characters.
         model: Word,
         /// Firmware revision, at most 8 characters.
         firmware: Word,
-        /// PCI vendor.
+        /// PCI vendor ID.
         vendor: Sourced<u16>,
-        /// PCI device.
+        /// PCI device ID.
         device: Sourced<u16>,
-        /// The maker's IEEE OUI, 6 hexadecimal digits.
+        /// IEEE OUI of the maker, 6 hexadecimal digits.
         oui: Word,
         /// Recommended arbitration burst, as a power of two (RAB).
         arbitration_burst_log2: Sourced<u8>,
-        /// Most data of a command, as a power of two in units of 4 KiB (MDTS).
+        /// Maximum data of a command, as a power of two in units of 4 KiB (MDTS).
         transfer_max_log2: Whole = 1..=8,
-        /// Blocks written atomically, less one (AWUN).
+        /// Number of blocks that are written atomically, minus one (AWUN).
         atomic_write: Sourced<u16>,
-        /// The same when the power goes (AWUPF).
+        /// Number of blocks that are written atomically at a power cut, minus one (AWUPF).
         atomic_write_power_fail: Sourced<u16>,
-        /// Outstanding aborts, less one (ACL).
+        /// Maximum number of outstanding aborts, minus one (ACL).
         aborts_max: Sourced<u8>,
-        /// Outstanding asynchronous event requests, less one (AERL).
+        /// Maximum number of outstanding asynchronous event requests, minus one (AERL).
         events_max: Sourced<u8>,
-        /// Entries of the error log, less one (ELPE).
+        /// Number of entries of the error log, minus one (ELPE).
         error_entries: Sourced<u8>,
         /// Power states, PS0 first.
         #[serde(default)]
         power_states: Vec<RawPowerState>,
     }
 
-    /// One power state.
+    /// A power state.
     RawPowerState {
-        /// Maximum power (MP) in this state.
+        /// Maximum power in this state (MP), in mW.
         max_mw: Number = 0.0..=655_350.0,
-        /// Entry latency (ENLAT).
+        /// Entry latency (ENLAT), in µs.
         entry_us: Number = 0.0..=4e9,
-        /// Time to leave.
+        /// Exit latency (EXLAT), in µs.
         exit_us: Number = 0.0..=4e9,
-        /// Whether it serves I/O.
+        /// True if the drive serves I/O in this state.
         operational: Flag,
     }
 }
 
 impl RawSpec {
-    /// Garbage collection, on a drive of flash.
+    /// Returns `[gc]`, which every drive of flash has.
     #[must_use]
     pub fn gc(&self) -> &RawGc {
         self.gc.as_ref().expect("checked: flash has [gc]")
     }
 
-    /// The write buffer, on a drive of flash.
+    /// Returns `[write_buffer]`, which every drive of flash has.
     #[must_use]
     pub fn write_buffer(&self) -> &RawWriteBuffer {
         self.write_buffer.as_ref().expect("checked: flash has [write_buffer]")

@@ -6,44 +6,44 @@ use super::flash::Geometry;
 use super::key::{Number, SpecError};
 use super::schema::{RawNetwork, RawSpec, RawThermal};
 
-/// Energy per operation, in nanojoule; powers in nanojoule per millisecond, that is in microwatt.
+/// Energy per operation in nanojoules, and power in microwatts (nanojoules per millisecond).
 #[derive(Clone, Copy, Debug)]
 pub struct Energy {
-    /// Microwatt asleep.
+    /// Power asleep, in microwatts.
     pub idle_uw: u64,
-    /// Microwatt awake.
+    /// Power awake, in microwatts.
     pub active_uw: u64,
-    /// Microwatt of the busy flash core, on top.
+    /// Additional power of the busy flash core, in microwatts.
     pub core_busy_uw: u64,
-    /// Programming 4 KiB.
+    /// Energy to program 4 KiB.
     pub program_4k_nj: u64,
-    /// Programming 4 KiB with one bit per cell.
+    /// Energy to program 4 KiB with one bit per cell.
     pub slc_program_4k_nj: u64,
-    /// Reading a flash page.
+    /// Energy to read a flash page.
     pub read_page_nj: u64,
-    /// Moving 4 KiB of it through channel and error correction.
+    /// Energy to move 4 KiB of read data through channel and error correction.
     pub read_4k_nj: u64,
-    /// Erasing a superblock.
+    /// Energy to erase a superblock.
     pub erase_superblock_nj: u64,
-    /// 4 KiB over the link.
+    /// Energy to move 4 KiB over the link.
     pub link_4k_nj: u64,
 }
 
-/// Most heat nodes.
+/// Maximum number of heat nodes.
 pub const NODES_MAX: usize = 4;
 
-/// A network of heat nodes; one node is the smallest.
+/// A network of one or more heat nodes.
 #[derive(Clone, Debug)]
 pub struct ThermalSpec {
-    /// Air, degrees Celsius.
+    /// Temperature of the air, degrees Celsius.
     pub ambient_c: f64,
-    /// What profiles call the nodes; the controller's is the first.
+    /// Names of the nodes in profiles; the controller's node is the first.
     pub names: &'static [&'static str],
-    /// Joule per kelvin.
+    /// Heat capacities, in joules per kelvin.
     pub capacity: [f64; NODES_MAX],
-    /// Watt per kelvin between nodes; symmetric.
+    /// Conductance between nodes, in watts per kelvin; symmetric.
     pub between: [[f64; NODES_MAX]; NODES_MAX],
-    /// Watt per kelvin to the air.
+    /// Conductance to the air, in watts per kelvin.
     pub to_air: [f64; NODES_MAX],
     /// The node that array operations heat.
     pub nand: usize,
@@ -51,25 +51,25 @@ pub struct ThermalSpec {
     pub sensor: Sensing,
 }
 
-/// How the health log's temperature comes about.
+/// Sensor of the health log's temperature.
 #[derive(Clone, Copy, Debug)]
 pub struct Sensing {
-    /// Index of the heat node that the sensor is at.
+    /// Index of the heat node that the sensor measures.
     pub node: usize,
     /// Steps of 100 ms between readings.
     pub interval_steps: u64,
 }
 
-/// One throttle stage, or one step of a stage that takes hold little by little.
+/// A throttle stage, or one step of a stage that takes effect gradually.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThrottleStage {
-    /// The profile's stage; 0 is none.
+    /// Number of the stage in the profile; 0 for no throttling.
     pub number: usize,
-    /// Entered at this temperature, degrees Celsius.
+    /// Temperature at which the stage is entered, degrees Celsius.
     pub on_c: f64,
-    /// Left below this temperature.
+    /// Temperature below which the stage is left, degrees Celsius.
     pub off_c: f64,
-    /// Costs while it holds.
+    /// Costs during the stage.
     pub costs: Costs,
 }
 
@@ -90,8 +90,8 @@ pub(super) fn energy(raw: &RawSpec, geometry: &Geometry) -> Energy {
     }
 }
 
-/// One node, or the network's.
-const ONE: &[&str] = &["drive"];
+/// Names of the nodes: a single node, or a network without or with a heatsink.
+const SINGLE: &[&str] = &["drive"];
 const BARE: &[&str] = &["controller", "nand", "module"];
 const COOLED: &[&str] = &["controller", "nand", "module", "heatsink"];
 
@@ -99,15 +99,20 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
     let mut nodes = match (&thermal.network, &thermal.resistance_k_per_w, &thermal.capacity_j_per_k)
     {
         (None, Some(resistance), Some(capacity)) => {
-            let mut one = ThermalSpec::empty(ONE);
-            one.capacity[0] = capacity.value;
-            one.to_air[0] = conductance(resistance);
-            one
+            let mut node = ThermalSpec::empty(SINGLE);
+            node.capacity[0] = capacity.value;
+            node.to_air[0] = conductance(resistance);
+            node
         }
-        (Some(network), None, None) => ThermalSpec::of_network(network),
+        (Some(network), None, None) => ThermalSpec::from_network(network),
         _ => {
             let hint = "give thermal.resistance_k_per_w and thermal.capacity_j_per_k, or [thermal.network]";
-            return Err(SpecError::out("thermal", "this mixture", "one node, or a network", hint));
+            return Err(SpecError::out(
+                "thermal",
+                "this combination",
+                "a single node, or a network",
+                hint,
+            ));
         }
     };
     nodes.ambient_c = thermal.ambient_c.value;
@@ -120,7 +125,7 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
         }
         let names: Vec<(&str, usize)> = nodes.names.iter().copied().zip(0..).collect();
         nodes.sensor = Sensing {
-            node: sensor.node.one_of("thermal.sensor.node", &names)?,
+            node: sensor.node.choose("thermal.sensor.node", &names)?,
             interval_steps: interval / 100,
         };
     }
@@ -140,7 +145,7 @@ impl ThermalSpec {
         }
     }
 
-    fn of_network(network: &RawNetwork) -> ThermalSpec {
+    fn from_network(network: &RawNetwork) -> ThermalSpec {
         let [controller, nand, module, heatsink] = [0, 1, 2, 3];
         let mut heat = ThermalSpec::empty(BARE);
         heat.nand = nand;
@@ -189,7 +194,7 @@ pub(super) fn check_throttle(
         let name = |key: &str| format!("thermal.throttle[{i}].{key}");
         let (on_c, off_c) = (raw.on_c.value, raw.off_c.value);
         if off_c >= on_c {
-            let hint = "a stage needs hysteresis: leave it some degrees below where it begins";
+            let hint = "a stage needs hysteresis; set off_c some degrees below on_c";
             return Err(SpecError::out(
                 &name("off_c"),
                 off_c,
@@ -208,7 +213,7 @@ pub(super) fn check_throttle(
             None => (1, 0.0),
             Some(full) if full.value <= on_c => {
                 let allowed = format!("above on_c = {on_c}");
-                let hint = "leave it out for a stage that takes hold at once";
+                let hint = "leave it out for a stage that takes effect at once";
                 return Err(SpecError::out(&name("full_c"), full.value, allowed, hint));
             }
             Some(full) => (THROTTLE_STEPS, (full.value - on_c) / f64::from(THROTTLE_STEPS - 1)),

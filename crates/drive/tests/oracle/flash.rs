@@ -1,19 +1,19 @@
 //! The oracle's dies: arrays with read priority, suspended programs, and a data register.
 //!
 //! A die does one array operation at a time. Reads go first, in order of arrival; a running program
-//! or erase stops at most `suspend` after the first of them comes, and goes on when no read waits.
-//! Programs and erases go in order of arrival. A program's data moves in when the register is free:
-//! when the program before has begun (`cache_program`), else when it has ended. Planes that read
-//! independently have a queue of reads each: a plane reads its next one whenever no write runs, and
-//! writes go on when no plane reads. A program that a host's read stops may begin anew, with the
-//! pages of its word line before it.
+//! or erase stops at most `suspend` after the first of them comes, and resumes when no read waits.
+//! Programs and erases are served in order of arrival. A program's data moves in when the register
+//! is free: when the previous program has begun (`cache_program`), else when it has ended. Planes
+//! that read independently have a queue of reads each: a plane starts its next read whenever no
+//! write runs, and writes resume when no plane reads. A program that a host's read stops may
+//! restart, with the pages of its word line before it.
 
 use std::collections::VecDeque;
 
 /// Restarts of a program, after which a read waits for its end.
 const RESTARTS_MAX: u32 = 10;
 
-/// What a die is asked to keep.
+/// A program or erase of a die.
 #[derive(Clone, Copy, Debug)]
 pub struct Write {
     /// Array time.
@@ -21,7 +21,7 @@ pub struct Write {
     /// Stream and newest flash page of a program; None for an erase.
     pub pages: Option<(usize, u64)>,
     loaded: bool,
-    /// What a restart takes; none: it goes on.
+    /// Time of a restart; `None` if it resumes.
     whole: Option<u64>,
 }
 
@@ -30,12 +30,12 @@ pub struct Write {
 struct Running {
     write: Write,
     left: u64,
-    /// Since when it runs; None while suspended.
+    /// Start of the present run; `None` while suspended.
     since: Option<u64>,
     restarts: u32,
 }
 
-/// What a die wants of the simulator.
+/// A request of a die to the simulator.
 #[derive(Clone, Copy, Debug)]
 pub enum Wish<J> {
     /// A call of `timer` at this time, with this number.
@@ -50,9 +50,9 @@ pub enum Wish<J> {
 
 /// Reads that wait for one another; the first of them may be running.
 struct Reads<J> {
-    /// Time of the array, whose, and whether it is the host's.
+    /// Array time, read, and true if it is the host's.
     queue: VecDeque<(u64, J, bool)>,
-    /// Its timer.
+    /// Timer of the running read.
     running: Option<u64>,
 }
 
@@ -60,16 +60,16 @@ struct Reads<J> {
 pub struct Die<J> {
     suspend: u64,
     cached: bool,
-    /// Of the die, or of each plane that reads by itself.
+    /// Reads of the die, or of each plane that reads independently.
     reads: Vec<Reads<J>>,
     writes: VecDeque<Write>,
     running: Option<Running>,
-    /// Whether for a read of the host's.
+    /// True if a suspension is under way for a read of the host, false for another read.
     suspending: Option<bool>,
     loading: bool,
     /// Timers set so far.
     timers: u64,
-    /// That of the running write: others of writes are void.
+    /// Timer of the running write; other timers of writes are void.
     timer: u64,
 }
 
@@ -89,7 +89,7 @@ impl<J: Copy> Die<J> {
         }
     }
 
-    /// `plane`: of the die's planes, if they read independently; else any.
+    /// `plane`: plane of the die if planes read independently; else any.
     pub fn read(
         &mut self,
         now: u64,
@@ -102,7 +102,7 @@ impl<J: Copy> Die<J> {
         self.go_on(now, wishes);
     }
 
-    /// `pages`: none for what nobody waits for. `whole`: what a restart takes, if it restarts.
+    /// `pages`: `None` if nobody waits for the program. `whole`: time of a restart, if it restarts.
     pub fn program(
         &mut self,
         now: u64,
@@ -119,7 +119,7 @@ impl<J: Copy> Die<J> {
         self.go_on(now, wishes);
     }
 
-    /// The data of the program that was loading has come.
+    /// The data of the loading program has arrived.
     pub fn loaded(&mut self, now: u64, wishes: &mut Vec<Wish<J>>) {
         let write = self.writes.iter_mut().find(|w| !w.loaded).expect("a program was loading");
         write.loaded = true;
@@ -127,7 +127,7 @@ impl<J: Copy> Die<J> {
         self.go_on(now, wishes);
     }
 
-    /// What was set a timer for has come.
+    /// A timer has expired.
     pub fn timer(&mut self, now: u64, number: u64, wishes: &mut Vec<Wish<J>>) {
         if let Some(reads) = self.reads.iter_mut().find(|r| r.running == Some(number)) {
             reads.running = None;
@@ -162,7 +162,7 @@ impl<J: Copy> Die<J> {
         wishes.push(Wish::Timer(at, self.timer));
     }
 
-    /// Begins whatever can begin.
+    /// Starts all operations that can begin.
     fn go_on(&mut self, now: u64, wishes: &mut Vec<Wish<J>>) {
         self.array(now, wishes);
         self.load(wishes);

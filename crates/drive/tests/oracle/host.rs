@@ -1,4 +1,4 @@
-//! The host and the link of the oracle: what a profile says, command by command and packet by
+//! The host and the link of the oracle: the profile's costs, command by command and packet by
 //! packet.
 
 use std::collections::VecDeque;
@@ -9,14 +9,14 @@ fn ns(us: f64) -> u64 {
     (us * 1000.0).round() as u64
 }
 
-/// What a command costs in the driver, in nanoseconds.
+/// Costs of a command in the driver, in nanoseconds.
 pub struct Driver {
     pub software: u64,
     /// Registers and lock.
     pub queue: u64,
-    /// From the register write to the command in the controller.
+    /// Time from the register write until the command is in the controller.
     pub fetch: u64,
-    /// From the controller to the program.
+    /// Time from the controller to the program.
     pub completion: u64,
 }
 
@@ -50,9 +50,9 @@ pub struct Packets {
     overhead: u64,
     request: u64,
     completion: u64,
-    /// When each tag is free again, in order.
+    /// Times at which the tags are free again, in order.
     tags: VecDeque<u64>,
-    /// When the wire from the host is.
+    /// Time at which the wire from the host is free.
     free: u64,
 }
 
@@ -72,12 +72,12 @@ impl Packets {
         }
     }
 
-    /// Picoseconds of a packet on the wire: 8 GT/s a lane, 130 bits for 128.
+    /// Picoseconds of a packet on the wire: 8 GT/s per lane, 130 bits for 128.
     fn wire(&self, bytes: u64) -> u64 {
         bytes * 8 * 130 * 1000 / (8 * 128 * self.lanes)
     }
 
-    /// Nanoseconds in which the drive writes so many bytes to the host.
+    /// Nanoseconds in which the drive writes `bytes` to the host.
     pub fn written(&self, bytes: u64) -> u64 {
         let mut time = 0;
         let mut left = bytes;
@@ -89,8 +89,8 @@ impl Packets {
         (time + 500) / 1000
     }
 
-    /// The drive asks for so many bytes of the host at `now`: when the first and the last of them
-    /// are there.
+    /// Fetches `bytes` from the host at `now`; returns the arrival of the first and the last of
+    /// them.
     pub fn fetch_data(&mut self, now: u64, bytes: u64) -> (u64, u64) {
         let mut first = None;
         let mut left = bytes;

@@ -1,5 +1,5 @@
-//! The oracle's map: dictionaries from LPN to PPA and back, and lists of superblocks, those of the
-//! SLC cache among them.
+//! The oracle's map: dictionaries from LPN to PPA and back, and lists of superblocks, including
+//! those of the SLC cache.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -7,21 +7,21 @@ use drivebay_drive::Spec;
 
 /// Write stream of the host.
 pub const HOST: usize = 0;
-/// Victims: of garbage collection, and of folding.
+/// Victim of garbage collection; the next constant is that of folding.
 pub const GC: usize = 0;
 pub const FOLD: usize = 1;
 
-/// Where a free superblock comes from, and with how many bits per cell it is used.
+/// The list from which a free superblock comes, and its bits per cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Native,
-    /// Of the SLC cache's own.
+    /// A superblock of the static SLC cache.
     Static,
-    /// An ordinary one in the SLC cache.
+    /// An ordinary superblock in the SLC cache.
     Dynamic,
 }
 
-/// What a superblock is doing.
+/// The state of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
@@ -35,13 +35,12 @@ struct Superblock {
     state: State,
     valid: u32,
     stream: usize,
-    /// Of those with all bits per cell: how many it has as it is used now, and whether it is of the
-    /// cache.
+    /// Number of its pages in its present use, and true if it belongs to the cache.
     pages: u32,
     mode: Mode,
     /// Number of its first flash page in its stream.
     first_page: u64,
-    /// Flash pages that each stream had begun when it was given back; None once it is erased.
+    /// Flash pages that each stream had begun when it was reclaimed; `None` once it is erased.
     given_back: Option<[u64; 2]>,
 }
 
@@ -53,16 +52,16 @@ pub struct StreamPage {
     pub page: u64,
 }
 
-/// Where each page lies.
+/// Locations of all pages.
 pub struct Map {
     user: HashMap<u32, u32>,
     back: HashMap<u32, u32>,
     superblocks: Vec<Superblock>,
     free: VecDeque<u32>,
     free_static: VecDeque<u32>,
-    /// Superblock and pages used of it, by stream.
+    /// Superblock and number of its used pages, by stream.
     open: [Option<(u32, u32)>; 2],
-    /// Superblock and pages read of it.
+    /// Superblock and number of its read pages, by victim.
     victims: [Option<(u32, u32)>; 2],
     /// Valid pages of garbage collection's victim when it was chosen.
     held: u64,
@@ -70,7 +69,8 @@ pub struct Map {
     superblock_pages: u32,
     flash_page_pages: u32,
     oldest_first: bool,
-    /// Of the SLC cache: pages of a superblock, most dynamic superblocks, free pages left alone.
+    /// SLC cache: pages of a superblock, maximum dynamic superblocks, free pages that it must
+    /// leave.
     cache: Option<(u32, usize, u64)>,
     reserve: usize,
     pub copy_stream: usize,
@@ -132,17 +132,17 @@ impl Map {
         self.open[stream].map_or(0, |(index, used)| self.superblocks[index as usize].pages - used)
     }
 
-    /// Whether an address holds one bit per cell.
+    /// True if an address holds one bit per cell.
     pub fn is_slc(&self, ppa: u32) -> bool {
         self.superblocks[(ppa / self.superblock_pages) as usize].mode != Mode::Native
     }
 
-    /// Whether a flash page can be copied without touching the reserve.
+    /// True if a flash page can be copied without touching the reserve.
     pub fn may_copy_beside_reserve(&self) -> bool {
         self.room(self.copy_stream) >= self.flash_page_pages || self.free.len() > self.reserve
     }
 
-    /// From where the SLC cache's next superblock would come; None if it is full.
+    /// List from which the SLC cache's next superblock would come; `None` if it is full.
     pub fn next_of_cache(&self) -> Option<Mode> {
         let (_, most, keep) = self.cache?;
         if !self.free_static.is_empty() {
@@ -155,8 +155,7 @@ impl Map {
             .then_some(Mode::Dynamic)
     }
 
-    /// The superblock that folding empties, or the one that comes next: an empty one, or the
-    /// oldest.
+    /// Superblock that folding empties now or next: an empty one, or the oldest.
     fn to_fold(&self) -> Option<u32> {
         let rank = |index: u32| match self.superblocks[index as usize] {
             Superblock { state: State::Sealed(age), valid, mode, .. } if mode != Mode::Native => {
@@ -176,7 +175,7 @@ impl Map {
         self.to_fold().is_some_and(|index| self.superblocks[index as usize].valid == 0)
     }
 
-    /// Pages that are erased, or will be when what has been read of the victim is erased.
+    /// Pages that are erased, or will be when the part of the victim already read is erased.
     pub fn free_pages(&self) -> u64 {
         let whole = self.free.len() as u64 * u64::from(self.superblock_pages);
         let read: u32 = self.victims.iter().flatten().map(|&(_, read)| read).sum();
@@ -219,7 +218,7 @@ impl Map {
         ppa
     }
 
-    /// Garbage collection's victim, if one is worth it.
+    /// Garbage collection's victim, if one gains.
     fn to_collect(&self) -> Option<u32> {
         let worth = |s: &Superblock| match s.state {
             State::Sealed(_) if s.mode == Mode::Static => None,
@@ -233,7 +232,7 @@ impl Map {
         Some((0..self.superblocks.len() as u32).filter_map(rank).min()?.2)
     }
 
-    /// Chooses a victim if there is one to be had.
+    /// Chooses a victim if there is one.
     fn choose(&mut self, which: usize) {
         let chosen = if which == GC { self.to_collect() } else { self.to_fold() };
         if let Some(index) = chosen {
@@ -246,7 +245,7 @@ impl Map {
         }
     }
 
-    /// What copying so many pages of garbage collection's victim gives, in 1/65536 pages.
+    /// Space that copying `copied` pages of garbage collection's victim reclaims, in 1/65536 pages.
     pub fn given(&self, copied: u64) -> u64 {
         let Some((victim, _)) = self.victims[GC] else { return 0 };
         let all = u64::from(self.superblocks[victim as usize].pages) << 16;
@@ -280,14 +279,14 @@ impl Map {
         self.victims[which].is_some_and(|(i, read)| read == self.superblocks[i as usize].pages)
     }
 
-    /// The superblock that is opened next, if it is not erased: what each stream had begun when it
-    /// was given back.
+    /// Superblock that is opened next, if it is not erased, with the number of flash pages that
+    /// each stream had begun when it was reclaimed.
     pub fn next_to_erase(&mut self, mode: Mode) -> Option<(u32, [u64; 2])> {
         let &index = self.free_of(mode).front()?;
         Some((index, self.superblocks[index as usize].given_back?))
     }
 
-    /// A free superblock is erased.
+    /// Marks a free superblock as erased.
     pub fn erased(&mut self, index: u32) {
         self.superblocks[index as usize].given_back = None;
     }

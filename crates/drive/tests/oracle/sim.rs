@@ -13,14 +13,14 @@ use super::map::{FOLD, GC, HOST, Map, Mode};
 /// Number of a request.
 type Id = usize;
 
-/// What a server works on, or a die reads for.
+/// Work of a server, or purpose of a die's read.
 #[derive(Clone, Copy, Debug)]
 enum Job {
     /// A command, or its data as a whole.
     Command(Id),
-    /// A part of a read's data: of which request, how many bytes.
+    /// A part of a read's data: request, and number of bytes.
     Part(Id, u64),
-    /// A copy's data: which entry of which stream, how many bytes.
+    /// A copy's data: stream, entry, and number of bytes.
     Copy(usize, u64, u64),
     /// A program's data on its way to a die.
     Load(usize),
@@ -32,18 +32,18 @@ enum Event {
     /// The command is in the controller.
     Fetched(Id),
     DataIn(Id),
-    /// A server has done what it was given.
+    /// A server has finished its job.
     ServiceEnd(usize),
     Die(usize, u64),
-    /// What came over a channel is corrected.
+    /// Data that came over a channel is corrected.
     Corrected(Job),
     Core,
-    /// The half-duplex data path can go on.
+    /// The half-duplex data path can continue.
     DataPathFree,
     Completed(Id),
 }
 
-/// One server and those who wait for it, in order of arrival.
+/// A server and its queue, in order of arrival.
 #[derive(Default)]
 struct Server {
     queue: VecDeque<(u64, Job)>,
@@ -70,7 +70,7 @@ struct Entry {
     of: Option<Id>,
 }
 
-/// A stream's buffer: flash pages take places in order and give them back when they are programmed.
+/// A stream's buffer: flash pages take slots in order and release them when they are programmed.
 #[derive(Default)]
 struct Stream {
     entries: VecDeque<Entry>,
@@ -79,49 +79,49 @@ struct Stream {
     /// Flash pages placed so far.
     begun: u64,
     programmed: Vec<bool>,
-    /// By number: whether a die has been given the page.
+    /// True if a die has got the page, by number.
     given: Vec<bool>,
-    /// Its superblock is erased once so many pages of each stream are safe; nothing is stored
-    /// before.
+    /// Superblock that is erased once these numbers of pages of each stream are safe; nothing is
+    /// stored before.
     erase_after: Option<(u32, [u64; 2])>,
 }
 
-/// A half-duplex controller: requests wait in order until it is their way's turn.
+/// A half-duplex controller: requests wait in order until it is their direction's turn.
 #[derive(Default)]
 struct HalfDuplex {
-    /// Reads and writes, and when they came.
+    /// Reads and writes, and their times of arrival.
     waiting: [VecDeque<(Id, u64)>; 2],
     writes: bool,
-    /// When the turn began, how many it has had, and how many of them are on the path.
+    /// Beginning of the turn, number of its requests, and number of them on the path.
     since: u64,
     served: u64,
     on_path: u32,
-    /// When the last of them left it, if one has.
+    /// Time at which the last of them left it, if one has.
     left: Option<u64>,
 }
 
-/// What the flash core is doing.
+/// Work of the flash core.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Idle,
     Command(Id),
-    /// Garbage collection in the foreground for a write of which so many pages are placed.
+    /// Garbage collection in the foreground for a write, and number of its placed pages.
     Foreground(Id, u32),
-    /// Folding for a write of which so many pages are placed, and which waits for the SLC cache.
+    /// Folding for a write that waits for the SLC cache, and number of its placed pages.
     FoldForRoom(Id, u32),
-    /// Folding behind a write of so many pages.
+    /// Folding after a write of this many pages.
     Fold(u64),
-    /// Garbage collection behind a write.
+    /// Garbage collection after a write.
     Gc,
 }
 
-/// What became of a step of folding.
+/// Result of a step of folding.
 enum Step {
-    /// It waits for a place in the buffer.
+    /// It waits for a slot in the buffer.
     Waits,
-    /// So many pages of the cache are being copied.
+    /// This many pages of the cache are being copied.
     Copies(u64),
-    /// A superblock was given back, for nothing.
+    /// A superblock was reclaimed without copies.
     GivesBack,
 }
 
@@ -134,7 +134,7 @@ pub struct Oracle {
     events: BinaryHeap<Reverse<(u64, u64, Packed)>>,
     count: u64,
     servers: Vec<Server>,
-    /// When the write path has taken all data so far.
+    /// Time at which the write path has taken all data so far.
     path_free: u64,
     dies: Vec<Die<Job>>,
     order: String,
@@ -144,23 +144,23 @@ pub struct Oracle {
     half_duplex: HalfDuplex,
     core_queue: VecDeque<Id>,
     task: Task,
-    /// A source whose copy waits for a place.
+    /// A source whose copy waits for a slot.
     held: Option<BTreeMap<u32, u32>>,
     owed: i64,
-    /// Pages written since garbage collection last ran behind writes.
+    /// Pages written since garbage collection last ran after writes.
     pending: u64,
     /// Pages to fold, in 1/256.
     to_fold: i64,
-    /// Garbage is collected so that folding has room.
+    /// True if garbage collection makes space for folding.
     making_room: bool,
     gc_time: i64,
-    /// Up to when the core time of garbage collection is booked.
+    /// Time up to which the core time of garbage collection is accounted for.
     gc_since: u64,
     variation: Option<Variation>,
     /// Programs of data so far.
     superblocks_erased: u32,
     done: Vec<(Id, u64)>,
-    /// What must be safe before superblocks are erased ahead.
+    /// Numbers of pages that must be safe before superblocks are erased ahead.
     erase_later: Vec<(u32, [u64; 2])>,
 }
 
@@ -328,7 +328,7 @@ impl Oracle {
         }
     }
 
-    /// A write's data moves down; a read goes straight to the flash core.
+    /// Moves a write's data down; sends a read directly to the flash core.
     fn go_on(&mut self, id: Id) {
         if self.requests[id].io.op == Op::Write {
             // The path takes the data as it comes over the link.
@@ -343,8 +343,8 @@ impl Oracle {
         }
     }
 
-    /// Lets those go on whose way's turn it is; turns when the path is empty and the other way
-    /// waits.
+    /// Admits requests of the direction whose turn it is; turns when the path is empty and the
+    /// other direction waits.
     fn admit(&mut self) {
         let rule = self.spec.half_duplex.expect("half-duplex");
         loop {
@@ -373,7 +373,7 @@ impl Oracle {
         }
     }
 
-    /// The data of a half-duplex controller's request is off the path.
+    /// Removes the data of a half-duplex controller's request from the path.
     fn leave_path(&mut self) {
         if self.spec.half_duplex.is_some() {
             self.half_duplex.on_path -= 1;
@@ -382,7 +382,7 @@ impl Oracle {
         }
     }
 
-    /// The data of a request is where it goes.
+    /// Completes a request whose data has arrived.
     fn ended(&mut self, id: Id) {
         if self.requests[id].io.op == Op::Read {
             self.leave_path();
@@ -394,7 +394,7 @@ impl Oracle {
         u64::from(self.requests[id].io.sectors) * 512
     }
 
-    /// First page, and how many.
+    /// First page, and number of pages.
     fn pages(&self, id: Id) -> (u32, u32) {
         let io = self.requests[id].io;
         let whole = io.lba.is_multiple_of(8) && io.sectors.is_multiple_of(8);
@@ -461,7 +461,7 @@ impl Oracle {
         }
     }
 
-    /// From a page of a die's plane to that of the next plane, in numbers of pages.
+    /// Distance between a page and that of the die's next plane, in numbers of pages.
     fn plane_distance(&self) -> u64 {
         if self.order == "dies-first" { self.dies.len() as u64 } else { 1 }
     }
@@ -480,7 +480,7 @@ impl Oracle {
         programmed.get(place.page as usize).copied().unwrap_or(false)
     }
 
-    /// Hands `left` pages from `ppa` on to a stream's buffer.
+    /// Adds `left` pages from `ppa` to a stream's buffer.
     fn fill(&mut self, stream: usize, ppa: u32, left: u32, arrived: bool, of: Option<Id>) {
         let flash_page_pages = 1 << self.spec.geometry.page_shift;
         let begun = (ppa..ppa + left).filter(|s| s % flash_page_pages == 0).count();
@@ -490,7 +490,7 @@ impl Oracle {
         self.store(stream);
     }
 
-    /// Stores what has arrived and finds a place, in order.
+    /// Stores data that has arrived and finds a slot, in order.
     fn store(&mut self, stream: usize) {
         loop {
             let Some(entry) = self.streams[stream].entries.front() else {
@@ -519,7 +519,7 @@ impl Oracle {
         }
     }
 
-    /// Programs a die's pages of all planes once the last page of the last one is stored.
+    /// Programs a die's pages of all planes once the last page of the last plane is stored.
     fn program_if_full(&mut self, stream: usize, ppa: u32, number: u64) {
         let g = &self.spec.geometry;
         let flash_page_pages = 1 << g.page_shift;
@@ -550,7 +550,7 @@ impl Oracle {
         self.with_die(die, |d, now, w| d.program(now, times(len), Some((stream, number)), w));
     }
 
-    /// Time of a read or program of a flash page that usually takes `len`.
+    /// Time to read or program a flash page whose nominal time is `len`.
     fn of_page(&self, page: u32, len: Nanos) -> u64 {
         self.variation.as_ref().map_or(len, |v| v.of_page(page, len)).0
     }
@@ -667,7 +667,7 @@ impl Oracle {
         }
     }
 
-    /// Places what is left of a write, unless the foreground must make room first.
+    /// Places the rest of a write, unless the foreground must make space first.
     fn write(&mut self, id: Id, placed: u32) {
         let (first, count) = self.pages(id);
         let mut placed = placed;
@@ -698,7 +698,7 @@ impl Oracle {
 
     // Folding.
 
-    /// Whether a write that finds the SLC cache full waits for folding.
+    /// True if a write that finds the SLC cache full waits for folding.
     fn folds_for_room(&self) -> bool {
         let waits = || self.waits_when_full() || self.map.fold_is_empty();
         self.map.can_fold() && waits()
@@ -719,7 +719,7 @@ impl Oracle {
         self.write(id, placed);
     }
 
-    /// Folding behind a write of so many pages, then garbage collection.
+    /// Folds after a write of `pages` pages, then collects garbage.
     fn begin_folding(&mut self, pages: u64) {
         let Some(cache) = self.spec.slc_cache else { return self.begin_collecting(pages) };
         let full = self.waits_when_full() && self.map.next_of_cache().is_none();
@@ -741,8 +741,8 @@ impl Oracle {
         self.begin_collecting(pages);
     }
 
-    /// The next copy of folding; while only the reserve is left, a whole victim of garbage
-    /// collection first.
+    /// Starts the next copy of folding; while only the reserve is left, empties a whole victim of
+    /// garbage collection first.
     fn fold_next(&mut self) -> Step {
         if self.held.is_none() {
             self.making_room |= !self.map.may_copy_beside_reserve();
@@ -766,7 +766,7 @@ impl Oracle {
 
     // Garbage collection.
 
-    /// Copies the rest of the victim without a pause, then goes on with the write.
+    /// Copies the rest of the victim without a pause, then continues the write.
     fn foreground(&mut self, id: Id, placed: u32) {
         let stream = self.map.copy_stream;
         if let Some(source) = self.held.take().or_else(|| self.map.next_source(GC)) {
@@ -786,7 +786,7 @@ impl Oracle {
         self.write(id, placed);
     }
 
-    /// Garbage collection behind a write of so many pages: what is granted of pages and core time.
+    /// Collects garbage after a write of `pages` pages, within the granted pages and core time.
     fn begin_collecting(&mut self, pages: u64) {
         let (p, free) = (self.spec.pacing, self.map.free_pages());
         if free >= p.start_free {
@@ -805,7 +805,8 @@ impl Oracle {
         self.gc();
     }
 
-    /// The next copy, if time and pages allow one; it waits for its place, and the core with it.
+    /// Starts the next copy if time and pages allow it; it waits for its slot, and the core with
+    /// it.
     fn gc(&mut self) {
         self.gc_time -= (self.now - self.gc_since) as i64;
         self.gc_since = self.now;
@@ -835,7 +836,7 @@ impl Oracle {
         self.idle();
     }
 
-    /// Copies a source's pages; returns how many, and what they cost the core.
+    /// Copies a source's pages; returns their number and their core time.
     fn copy(&mut self, source: BTreeMap<u32, u32>) -> (u64, u64) {
         let stream = self.map.copy_stream;
         let count = source.len() as u64;
@@ -854,7 +855,8 @@ impl Oracle {
             let ppas: Vec<u32> = pages.drain(..len).map(|p| self.map.put(stream, p)).collect();
             let s = &self.streams[stream];
             let number = s.first + s.entries.len() as u64;
-            // The data comes once; parts of it that go to the next superblock follow for nothing.
+            // The data comes once; parts of it that go to the next superblock need no further
+            // transfer.
             let last = pages.is_empty();
             let left = ppas.len() as u32;
             self.fill(stream, ppas[0], left, !last, None);
@@ -872,8 +874,8 @@ impl Oracle {
         self.map.retire(which, [0, 1].map(|stream| self.streams[stream].begun));
     }
 
-    /// Opens a stream's next superblock, and erases the one after it, once all that was placed
-    /// before it was given back is safe.
+    /// Opens a stream's next superblock, and erases the one after it once all pages placed before
+    /// it was reclaimed are safe.
     fn open(&mut self, stream: usize, mode: Mode) {
         if let Some(before) = self.erase_next(mode) {
             self.streams[stream].erase_after = Some(before);
@@ -883,8 +885,8 @@ impl Oracle {
         self.erase_later.extend(later);
     }
 
-    /// Erases the superblock that is opened next, if it is not; or returns what must be safe
-    /// before.
+    /// Erases the superblock that is opened next if needed, or returns the numbers of pages that
+    /// must be safe before.
     fn erase_next(&mut self, mode: Mode) -> Option<(u32, [u64; 2])> {
         let (index, before) = self.map.next_to_erase(mode)?;
         self.map.erased(index);
@@ -896,7 +898,8 @@ impl Oracle {
         Some((index, before))
     }
 
-    /// What no die has yet been given is safe for nothing: the model's rare flush costs a program.
+    /// Pages that no die has got yet are safe without cost here: the model's rare flush costs a
+    /// program.
     fn flush(&mut self, before: [u64; 2]) {
         for (s, before) in self.streams.iter_mut().zip(before) {
             let length = s.given.len().max(before as usize);

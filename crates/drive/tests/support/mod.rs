@@ -1,4 +1,4 @@
-//! Small drives for tests: the catalog's profile with other numbers in it.
+//! Small drives for tests: the catalog's profile with changed numbers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,8 +12,8 @@ pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml")
 /// The host that it names.
 pub const HOST: &str = include_str!("../../../../hosts/windows-8.1-z97.toml");
 
-/// How often a random case is drawn, or how large a drive is: so much in `make test-long`, a
-/// quarter otherwise.
+/// Number of random cases, or size of a drive: the full number in `make test-long`, a quarter
+/// otherwise.
 pub fn repeated(cases: u32) -> u32 {
     if std::env::var_os("DRIVEBAY_LONG").is_some() { cases } else { cases.div_ceil(4) }
 }
@@ -23,10 +23,10 @@ pub fn repeated(cases: u32) -> u32 {
 pub struct Profile(pub toml::Table);
 
 impl Profile {
-    /// The SM951 as it is in the catalog, but that it neither reads ahead nor runs garbage
-    /// collection in idle time, that its victims are the emptiest and paid for by all pages of a
-    /// command, that nothing but link and channels limits reads, that all places take the same
-    /// time, and that the map keeps no journal: tests add what they are about.
+    /// The SM951 from the catalog without optional behaviour, so that tests add what they need: no
+    /// read-ahead, no idle garbage collection, greedy victims, a duty limit that counts all pages
+    /// of a command, reads limited only by link and channels, the same times in all places, no
+    /// journal of the map.
     pub fn sm951() -> Profile {
         let whole = drivebay_drive::whole_profile(HOST, PROFILE);
         let whole = Profile(whole.expect("the catalog's profile is TOML"));
@@ -41,7 +41,7 @@ impl Profile {
             .without("map_journal")
     }
 
-    /// The SM951 with 256 GB and NVMe firmware, likewise.
+    /// The SM951 with 256 GB and NVMe firmware, with the same changes.
     pub fn sm951_nvme() -> Profile {
         let text = include_str!("../../../../drives/sm951-nvme-256.toml");
         let base = toml::to_string(&Profile::sm951().0).expect("TOML");
@@ -49,7 +49,7 @@ impl Profile {
             .without("gc.idle")
     }
 
-    /// With one heat node in place of the network: 10 K/W to the air, 8.5 J/K.
+    /// Replaces the network by one heat node: 10 K/W to the air, 8.5 J/K.
     pub fn one_node(self) -> Profile {
         self.without("thermal.network")
             .without("thermal.sensor")
@@ -84,7 +84,7 @@ impl Profile {
         self
     }
 
-    /// Victims by this policy, `parameter` being its parameter if it has one.
+    /// Sets the victim policy, and its parameter if it has one.
     pub fn victims(self, policy: VictimPolicy, parameter: i64) -> Profile {
         let profile = self.set("gc.victim_policy", policy.word);
         match policy.parameter {
@@ -93,7 +93,7 @@ impl Profile {
         }
     }
 
-    /// Without a key or section.
+    /// Removes a key or section.
     pub fn without(mut self, name: &str) -> Profile {
         let (path, key) = name.rsplit_once('.').unwrap_or(("", name));
         let mut table = &mut self.0;
@@ -120,7 +120,7 @@ impl Profile {
         self
     }
 
-    /// Flash that wears: 72-layer TLC by Kim, Choi and Min (FAST 2019), 72 bits of 1 KiB corrected.
+    /// Adds wear: 72-layer TLC by Kim, Choi and Min (FAST 2019), 72 bits of 1 KiB corrected.
     pub fn wearing(self) -> Profile {
         self.section(
             "reliability",
@@ -148,7 +148,7 @@ impl Profile {
         )
     }
 
-    /// A map cache without, or with, memory of the host.
+    /// Adds a map cache, with memory of the host if `host_mib` is not 0.
     pub fn map_cache(self, sram_kib: u32, host_mib: u32, host_us: f64) -> Profile {
         self.section(
             "map_cache",
@@ -160,8 +160,8 @@ impl Profile {
         )
     }
 
-    /// An SLC cache: MB of static and dynamic cache, MB that it leaves alone, policy when full,
-    /// pages folded per page written. Programs take 200 us, reads 25 us, folding at rest begins
+    /// Adds an SLC cache: MB of static and dynamic cache, MB that it must leave free, policy when
+    /// full, pages folded per page written. Programs take 200 us, reads 25 us; idle folding begins
     /// after 100 ms.
     pub fn slc_cache(self, mb: [f64; 3], when_full: &str, fold_ratio: f64) -> Profile {
         self.section(
@@ -181,13 +181,14 @@ impl Profile {
         .with("slc_cache.when_full", when_full)
     }
 
-    /// Without throttling.
+    /// Removes throttling.
     pub fn cool(mut self) -> Profile {
         self.0["thermal"].as_table_mut().expect("a section").remove("throttle");
         self
     }
 
-    /// All times and energies of the model are nothing: only the map and garbage collection matter.
+    /// Sets all times and energies of the model to zero: only the map and garbage collection
+    /// matter.
     pub fn timeless(self) -> Profile {
         ["controller.host_core_us", "controller.read_command_us", "controller.read_page_us"]
             .into_iter()
@@ -200,7 +201,7 @@ impl Profile {
             .cool()
     }
 
-    /// Four dies on two channels, 40 superblocks of 64 flash pages a plane.
+    /// Sets four dies on two channels, 40 superblocks of 64 flash pages per plane.
     pub fn four_dies(self, user_pages: u64) -> Profile {
         self.set("nand.channels", 2)
             .set("nand.dies_per_channel", 2)
@@ -211,7 +212,7 @@ impl Profile {
             .set("write_buffer.size_kib", 1024)
     }
 
-    /// One die, one plane, pages of 4 KiB, `pages` to a block: superblocks are blocks.
+    /// Sets one die, one plane, pages of 4 KiB, `pages` per block: superblocks are blocks.
     pub fn one_die(self, blocks: u32, pages: u32, user_pages: u32) -> Profile {
         self.set("nand.channels", 1)
             .set("nand.dies_per_channel", 1)
@@ -224,13 +225,13 @@ impl Profile {
             .set("write_buffer.size_kib", 1024)
     }
 
-    /// Placement handles, of an isolation.
+    /// Adds placement handles with this isolation.
     pub fn placed(self, handles: i64, isolation: &str) -> Profile {
         self.with("fdp.handles", handles).with("fdp.isolation", isolation)
     }
 
-    /// Zones of so many superblocks, of which so many may be active and open; an append, a reset
-    /// and a finish cost something.
+    /// Adds zones of `superblocks` superblocks with limits of active and open zones; an append, a
+    /// reset and a finish have costs.
     pub fn zoned(self, superblocks: i64, active: i64, open: i64) -> Profile {
         let zones = [("zone_superblocks", superblocks), ("active", active), ("open", open)];
         let costs = [("append_us", 2.0), ("append_latency_us", 1.0), ("write_latency_us", 0.0)];
@@ -244,12 +245,12 @@ impl Profile {
         costs.iter().chain(&more).fold(profile, |p, (key, us)| p.with(&format!("zns.{key}"), *us))
     }
 
-    /// The checked profile.
+    /// Returns the checked profile.
     pub fn spec(&self) -> Spec {
         self.checked().unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// The profile, checked, or why it is refused.
+    /// Checks the profile.
     pub fn checked(&self) -> Result<Spec, SpecError> {
         Spec::from_toml(&self.0.to_string())
     }
@@ -265,7 +266,7 @@ pub fn page(op: Op, lpn: u64) -> Io {
     Io::new(op, lpn * 8, 8)
 }
 
-/// Submits one request after another, each when the one before is done; returns the end.
+/// Submits requests one after another, each when the previous one is done; returns the end.
 pub fn one_by_one(device: &mut Device, ios: impl IntoIterator<Item = Io>) -> Nanos {
     let mut now = device.now();
     for io in ios {

@@ -1,4 +1,4 @@
-//! Unit tests of `firmware/datapath/write_buffer.rs`: with its private parts in reach.
+//! Unit tests of `firmware/datapath/write_buffer.rs` with access to its private parts.
 
 use super::*;
 use crate::profile::Spec;
@@ -24,7 +24,7 @@ fn a_page_waits_for_the_one_a_full_ring_before_it() {
     assert!(buffer.holds(0, Nanos(ends[0].0 - 1), &nand));
     assert!(!buffer.holds(0, ends[0], &nand));
     assert_eq!(buffer.next_free_at(&nand), ends[0]);
-    // A read that suspends the program keeps its place longer.
+    // A read that suspends the program delays the release of its slot.
     let read = nand.read(Nanos::ZERO, Nanos(ends[0].0 - 200_000), 0, 4096);
     let later = ends[0].after(read.sensed.since(read.begin));
     assert_eq!(buffer.next_free_at(&nand), later);

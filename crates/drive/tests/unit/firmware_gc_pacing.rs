@@ -1,4 +1,4 @@
-//! Unit tests of `firmware/gc/pacing.rs`: with its private parts in reach.
+//! Unit tests of `firmware/gc/pacing.rs` with access to its private parts.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Unit tests of `firmware/scheduler/half_duplex.rs`: with its private parts in reach.
+//! Unit tests of `firmware/scheduler/half_duplex.rs` with access to its private parts.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn heads(read: u64, write: u64) -> [Head; 2] {
     [read, write].map(|at| Head { arrival: Nanos(at), has_data: true })
 }
 
-/// Lets through what is due first; its queue, and from when on.
+/// Admits the request that is due first; returns its queue and its time.
 fn next(path: &mut HalfDuplex, heads: [Head; 2]) -> (usize, u64) {
     let due = path.due(heads);
     let queue = usize::from(due[1] < due[0]);

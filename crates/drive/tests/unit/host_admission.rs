@@ -1,11 +1,11 @@
-//! Unit tests of `host/admission.rs`: with its private parts in reach.
+//! Unit tests of `host/admission.rs` with access to its private parts.
 
 use super::*;
 
 const FREE: AdmissionSpec =
     AdmissionSpec { interval: Nanos(14), together: 0, fed_by_reads: false, sample_pages: None };
 
-/// When the write behind each of these may pass; there is room from 5 on.
+/// Times at which the write after each of these may pass; there is space from 5 on.
 fn open_at(together: u64, admitted: &[u64]) -> Vec<u64> {
     let mut admission = Admission::new(AdmissionSpec { together, ..FREE });
     let follow = |&at: &u64| {
@@ -61,8 +61,8 @@ fn without_collection_the_next_write_waits_for_room_alone() {
     assert_eq!(admission.open_at(), Nanos(105));
 }
 
-/// Writes of 4 pages, `ns` apart, until the next sample: the interval of the next, beside so
-/// full a buffer.
+/// Makes writes of 4 pages, `ns` apart, until the next sample at this buffer level; returns the
+/// interval of the next write.
 fn interval_after(admission: &mut Admission, clock: &mut u64, ns: u64, taken_64: u32) -> u64 {
     let mut written = admission.sampled;
     while !admission.sample_due(written) {
@@ -71,7 +71,7 @@ fn interval_after(admission: &mut Admission, clock: &mut u64, ns: u64, taken_64:
         admission.admit(Nanos(*clock), Nanos::ZERO, true, written);
     }
     admission.sample(written, taken_64);
-    // Long after all that is due.
+    // Long after all due times.
     *clock += 1_000_000_000_000;
     admission.admit(Nanos(*clock), Nanos::ZERO, true, written + 4);
     admission.open_at().0 - *clock
@@ -86,7 +86,7 @@ fn the_interval_is_that_of_the_pages_before_and_grows_with_the_buffer() {
     let close = |got: u64, expected: f64| {
         assert!((got as f64 / expected - 1.0).abs() < 0.005, "{got} against {expected}");
     };
-    // A pause of a thousand seconds counts as 10 ms beside the 41 ms of 1,024 writes.
+    // A pause of a thousand seconds counts as 10 ms in addition to the 41 ms of 1,024 writes.
     let first = 40_000.0 * 51.0 / 41.0;
     close(after(40_000, 56), first * (1.0 + 24.0 / 256.0));
     close(after(40_000, 32), first);

@@ -1,10 +1,10 @@
-//! Unit tests of `nand/dies.rs`: with its private parts in reach.
+//! Unit tests of `nand/dies.rs` with access to its private parts.
 
 use super::*;
 use crate::profile::{Spec, SuspensionSpec};
 
-/// The SM951's flash without differences between places, and the pages of a die's two planes in
-/// a row.
+/// The SM951's flash without variation between places, and the pages of a die's two planes in a
+/// row.
 fn flash(independent: bool) -> (Nand, [u32; 2]) {
     let text = include_str!("../../../../drives/sm951-ahci-512.toml");
     let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
@@ -18,7 +18,7 @@ fn flash(independent: bool) -> (Nand, [u32; 2]) {
     (Nand::new(&timing, &spec.geometry, 8, &Rng::new(1)), [0, spec.geometry.dies()])
 }
 
-/// When reads of these pages that are asked at one time are over, and tR and the time of a
+/// Ends of reads of these pages that are requested at the same time, tR, and the time of a
 /// transfer.
 fn reads(independent: bool, which: [usize; 2]) -> ([Nanos; 2], Nanos, Nanos) {
     let (mut nand, pages) = flash(independent);
@@ -42,7 +42,7 @@ fn a_read_waits_for_another_of_its_plane_or_of_its_die() {
     }
 }
 
-/// Flash with such waits for what is suspended.
+/// Flash with these waits for suspended operations.
 fn drawn(mean: Option<u64>, erase: Option<u64>) -> Nand {
     let (mean, erase) = (mean.map(Nanos), erase.map(Nanos));
     suspending(SuspensionSpec { mean, erase, restarts: false }, Nanos(500_000))
@@ -67,8 +67,8 @@ fn suspending(waits: SuspensionSpec, longest: Nanos) -> Nand {
     Nand::new(&timing, &spec.geometry, 8, &Rng::new(1))
 }
 
-/// Waits of reads that come at random while a write runs, which `start` begins and says from
-/// when until when.
+/// Waits of reads that come at random while a write runs. `start` begins the write and returns the
+/// range of times for reads.
 fn waits(nand: &mut Nand, mut start: impl FnMut(&mut Nand, Nanos) -> [Nanos; 2]) -> Vec<u64> {
     let mut rng = Rng::new(3);
     let mut clock = Nanos::ZERO;
@@ -81,8 +81,8 @@ fn waits(nand: &mut Nand, mut start: impl FnMut(&mut Nand, Nanos) -> [Nanos; 2])
     (0..20_000).map(wait).collect()
 }
 
-/// The mean of the lesser of an exponential wait and what is left of the program: m - m^2 (1 -
-/// e^(-L/m)) / L.
+/// Mean of the smaller of an exponential wait and the rest of the program: m - m^2 (1 - e^(-L/m)) /
+/// L.
 #[test]
 fn the_wait_for_a_program_is_drawn_around_its_mean() {
     let mean = 66_000;
@@ -109,7 +109,7 @@ fn the_wait_for_an_erase_is_what_is_left_of_a_pulse() {
     let all = waits(&mut nand, |nand, at| {
         nand.erase_superblock(at, 0);
         let end = nand.dies[0].newest(&nand.writes[..8]).until;
-        // Reads of the last pulse would wait for the end of the erase.
+        // Reads during the last pulse would wait for the end of the erase.
         [at, Nanos(end.0 - longest)]
     });
     let got = all.iter().sum::<u64>() as f64 / all.len() as f64;
@@ -117,8 +117,8 @@ fn the_wait_for_an_erase_is_what_is_left_of_a_pulse() {
     assert!(all.iter().all(|&wait| wait < longest));
 }
 
-/// Programs of both pages of a word line in a row, of which reads at these times after the
-/// second's begin suspend it: how much longer that then takes than the reads.
+/// Additional time, beyond the reads, of programs of both pages of a word line in a row, which
+/// reads at these times after the second's beginning suspend.
 fn lost(inside: bool, reads: &[u64]) -> u64 {
     let mut nand = restarting();
     let row = nand.geometry.row_pages() as u32;
@@ -146,8 +146,7 @@ fn a_program_restarts_with_its_word_line_for_the_hosts_reads() {
     // Suspended after 100 us of the second page.
     assert_eq!(lost(false, &[99_000]), first + 100_000);
     assert_eq!(lost(true, &[99_000]), 0, "reads of the firmware's own");
-    // The second read comes behind the first; the third while the program runs again, for 10
-    // us.
+    // The second read comes after the first; the third while the program runs again, for 10 us.
     let read = nand.timing.read(0).0;
     let third = 100_000 + 2 * read + 9_000;
     assert_eq!(lost(false, &[99_000, 101_000, third]), first + 100_000 + 10_000);
@@ -168,8 +167,8 @@ fn a_program_that_restarted_often_is_finished() {
     assert_eq!(nand.end_of(program), end);
 }
 
-/// Reads of two planes begin together when the program is suspended; it waits for the longer of
-/// them, and for what one of them reads after that.
+/// Reads of two planes begin together when the program is suspended. It waits for the longer of
+/// them, and for later reads of one of them.
 #[test]
 fn a_program_waits_while_any_plane_reads() {
     let (mut nand, pages) = flash(true);

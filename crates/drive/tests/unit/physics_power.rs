@@ -1,4 +1,4 @@
-//! Unit tests of `physics/power.rs`: with its private parts in reach.
+//! Unit tests of `physics/power.rs` with access to its private parts.
 
 use super::*;
 

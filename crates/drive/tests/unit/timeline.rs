@@ -1,4 +1,4 @@
-//! Unit tests of `timeline.rs`: with its private parts in reach.
+//! Unit tests of `timeline.rs` with access to its private parts.
 
 use super::*;
 use drivebay_units::Rng;

@@ -1,15 +1,16 @@
 //! Sockets that accept clients, `unix:PATH` or `HOST:PORT`, for any transport.
 
+use std::fs::{File, Permissions};
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use socket2::{Domain, Socket, TcpKeepalive, Type};
+use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::error::ServeError;
 use crate::interface::session::{Listen, Session};
@@ -23,6 +24,9 @@ const SEND_BUFFER: usize = 1 << 20;
 /// takes no data, for twice as long is considered gone. guess: short enough for tests, long enough
 /// for a host that is busy.
 const SILENCE: Duration = Duration::from_secs(15);
+
+/// Clients of a Unix socket that wait for acceptance, as in the standard library.
+const BACKLOG: i32 = 128;
 
 const EXAMPLES: &str = "unix:/tmp/drive.sock, or 127.0.0.1:10809";
 
@@ -97,7 +101,7 @@ impl Listener {
         let (socket, path) = match address {
             Address::Unix(path) => {
                 remove_stale(path, address)?;
-                (UnixListener::bind(path).map(Socket::from), Some(path.clone()))
+                (bind_unix(path), Some(path.clone()))
             }
             Address::Tcp(host, port) => {
                 (TcpListener::bind((host.as_str(), *port)).map(Socket::from), None)
@@ -140,6 +144,17 @@ fn refused(address: &Address, why: io::Error) -> ServeError {
 fn in_use(address: &Address) -> ServeError {
     let hint = "stop the other server, or take another address";
     ServeError::machine(format!("{address} is in use"), hint)
+}
+
+/// Listens at a path; only its owner may connect. Linux creates the file with the mode that the
+/// socket has before it is bound (`unix_bind_bsd`).
+fn bind_unix(path: &Path) -> io::Result<Socket> {
+    let socket = File::from(OwnedFd::from(Socket::new(Domain::UNIX, Type::STREAM, None)?));
+    socket.set_permissions(Permissions::from_mode(0o600))?;
+    let socket = Socket::from(OwnedFd::from(socket));
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
 }
 
 /// Binds a port like a listener does, and releases it; clients cannot connect during the check.

@@ -7,7 +7,6 @@ mod kept_logs;
 pub(crate) mod options;
 pub(crate) mod precondition;
 
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
@@ -104,10 +103,6 @@ impl Server {
             let names = Arc::clone(&names);
             Box::new(move |s| Ok(Box::new(ControlConnection::new(s, Arc::clone(&names), drive))))
         })?;
-        if let Address::Unix(path) = address {
-            // Anyone who can connect may cut the power of the drives.
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        }
         Ok(())
     }
 

@@ -27,13 +27,13 @@ fn a_secret_is_a_key_with_its_checksum() {
     for (wrong, why) in [
         ("", "begin with"),
         ("DHHC-1:00", "no hash"),
-        ("DHHC-1:04:AAAA:", "none of 00 to 03"),
-        ("DHHC-1:00:AAAA", "no colon"),
+        ("DHHC-1:04:AAAA:", "not 00 to 03"),
+        ("DHHC-1:00:AAAA", "end with a colon"),
         ("DHHC-1:00:A*AA:", "not base64"),
         ("DHHC-1:00:AAAA:", "32, 48 or 64"),
         (&format!("DHHC-1:00:{damaged}:"), "checksum"),
     ] {
-        let said = Secret::parse(wrong).err().expect(wrong);
-        assert!(said.contains(why), "{wrong}: {said}");
+        let message = Secret::parse(wrong).err().expect(wrong);
+        assert!(message.contains(why), "{wrong}: {message}");
     }
 }

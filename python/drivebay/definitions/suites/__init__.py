@@ -1,6 +1,7 @@
 """Suites: the tests of a review as data, from suites/*.toml or a user's file.
 
-This room must not know how a target carries a test out, nor what is computed from its results.
+This package must not know how a target runs a test, nor which figures are computed from its
+results.
 """
 
 from drivebay.definitions.suites.loader import load, names, spoken

@@ -1,12 +1,11 @@
-"""Reads a suite's TOML file into the model, and turns every mistake into one line with a hint.
+"""Reads a suite's TOML file into the model, and reports every mistake as one line with a hint.
 
-The file may be terser than the model: `queue_depths` with one `workload` becomes a ladder's phases
-"qd1", "qd2" and so on, and `compressible_percents`, `block_sizes` and `span_sizes` (in bytes) and
-`read_percents` likewise "c50", "4k", "1g" and "r80"; of several such lists the phases are all
-combinations ("4k-r80-qd3"), and the list that comes first in the file changes slowest. One
-`workload` that has all of them itself, or one `replay`, becomes the single phase "run"; a
-trim-check gets its two phases, "written" and "discarded".
-Leaves out: includes and variables; a suite is one file.
+The file may be terser than the model. `queue_depths` with one `workload` becomes a ladder's phases
+"qd1", "qd2" and so on; `compressible_percents`, `block_sizes` and `span_sizes` (in bytes) and
+`read_percents` become "c50", "4k", "1g" and "r80" in the same way. With several such lists the
+phases are all combinations ("4k-r80-qd3"), and the first list in the file changes slowest. A single
+`workload` with all fields, or one `replay`, becomes the single phase "run"; a trim-check gets its
+two phases, "written" and "discarded". Leaves out: includes and variables; a suite is one file.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ PHASES_MAX = 1000
 
 
 def names() -> list[str]:
-    """The suites that come with drivebay, sorted.
+    """Names of the suites that come with drivebay, sorted.
 
     >>> "quick" in names()
     True
@@ -40,12 +39,12 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str | Path) -> Suite:
-    """A suite by its name, or from a user's file (a path that ends in .toml or has a slash).
+    """Loads a suite by its name, or from a user's file (a path that ends in .toml or has a slash).
 
     Raises
     ------
     UserError
-        If there is no such suite, or the file is no valid suite; names file, field and value.
+        If there is no such suite, or the file is not a valid suite; names file, field and value.
     """
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
@@ -78,18 +77,18 @@ def _read(path: Path) -> Suite:
 
 
 def parse(table: dict[str, Any], *, where: str) -> Suite:
-    """A suite from its TOML table; `where` names it in errors.
+    """Makes a suite from its TOML table; `where` names it in errors.
 
     Raises
     ------
     UserError
-        On the first thing that is wrong.
+        On the first mistake.
     """
     tests = table.get("tests")
     if isinstance(tests, list):
         table = {**table, "tests": [_expand(test, where) for test in tests]}
     try:
-        # Through JSON, because strict validation of it takes arrays for tuples and nothing else.
+        # Goes through JSON, because only then strict validation accepts arrays for tuples.
         return Suite.model_validate_json(json.dumps(table, default=str), strict=True)
     except ValidationError as problem:
         first = mistakes.first(problem)
@@ -97,22 +96,22 @@ def parse(table: dict[str, Any], *, where: str) -> Suite:
         raise mistakes.user_error(
             first,
             f"{where}: {_field_name(first['loc'], table)}",
-            of="a suite",
+            document="a suite",
             hint=f"a complete example to compare with is {data.path('suites') / 'quick.toml'}",
             known=missing,
         ) from None
 
 
 class _Expanded(dict[str, Any]):
-    """A test whose phases the loader wrote; errors in them are told in the file's own terms."""
+    """A test whose phases the loader made; errors in them are reported in the file's own terms."""
 
     swept: Mapping[str, str] = MappingProxyType({})
-    """Fields of the workload that came from a list, and the list's key."""
+    """Fields of the workload that come from a list, each with the list's key."""
 
 
 @dataclass(frozen=True)
 class _Sweep:
-    """A list that stands for a field of the workload, one phase for each value."""
+    """A list of values for a field of the workload; each value makes a phase."""
 
     key: str
     field: str
@@ -121,7 +120,7 @@ class _Sweep:
 
 
 def _size(count: int) -> str:
-    """A size in bytes as a label.
+    """Label of a size in bytes.
 
     >>> [_size(count) for count in (512, 4096, 131072, 67108864, 2**31)]
     ['512b', '4k', '128k', '64m', '2g']
@@ -145,7 +144,7 @@ _LOADS = (
 
 
 def spoken(label: str) -> str:
-    """A label that the loader wrote, as people say it; any other stays as it is.
+    """Readable form of a label that the loader made; other labels are returned unchanged.
 
     >>> spoken("4k-r80-qd3"), spoken("512b-r0"), spoken("r100"), spoken("c50"), spoken("degrade-1")
     ('4 KiB, 80 % reads, QD 3', '512 B, writes', 'reads', '50 % compressible', 'degrade-1')
@@ -155,19 +154,19 @@ def spoken(label: str) -> str:
     for pattern, text in _LOADS:
         if re.fullmatch(pattern, label):
             return re.sub(pattern, text, label)
-    words = []
+    terms = []
     for part in label.split("-"):
-        if found := re.fullmatch(r"(\d+)([bkmg])", part):
-            words.append(f"{found[1]} {_SPOKEN[found[2]]}")
-        elif found := re.fullmatch(r"r(\d+)", part):
+        if match := re.fullmatch(r"(\d+)([bkmg])", part):
+            terms.append(f"{match[1]} {_SPOKEN[match[2]]}")
+        elif match := re.fullmatch(r"r(\d+)", part):
             share = {"100": "reads", "0": "writes"}
-            words.append(share.get(found[1], f"{found[1]} % reads"))
-        elif found := re.fullmatch(r"(qd|c)(\d+)", part):
-            number = found[2]
-            words.append(f"QD {number}" if found[1] == "qd" else f"{number} % compressible")
+            terms.append(share.get(match[1], f"{match[1]} % reads"))
+        elif match := re.fullmatch(r"(qd|c)(\d+)", part):
+            number = match[2]
+            terms.append(f"QD {number}" if match[1] == "qd" else f"{number} % compressible")
         else:
             return label
-    return ", ".join(words)
+    return ", ".join(terms)
 
 
 SWEEPS = (
@@ -180,7 +179,7 @@ SWEEPS = (
 
 
 def _expand(test: Any, where: str) -> Any:
-    """The terse form of one test, spelled out."""
+    """Expands the terse form of a test."""
     if not isinstance(test, dict):
         return test
     if "replay" in test and not {"workload", "phases"} & set(test):
@@ -232,21 +231,25 @@ def _expand(test: Any, where: str) -> Any:
 
 
 def _must_fit(sweep: _Sweep, values: Any, load: Any, test: str) -> None:
-    """Raises UserError unless it is a list of numbers for a field that the load leaves to it."""
-    if not (isinstance(values, list) and values and all(type(one) is int for one in values)):
+    """Raises UserError unless the value is a list of integers for a field that the load does not
+    set.
+    """
+    if not (isinstance(values, list) and values and all(type(value) is int for value in values)):
         raise UserError(
             f"{test}: {sweep.key}: {values!r} is not allowed; must be a list of whole numbers",
             f"write, for example: {sweep.key} = {sweep.example}",
         )
     if not isinstance(load, dict) or sweep.field in load:
         raise UserError(
-            f"{test}: workload must be a table without {sweep.field}, as {sweep.key} gives them",
+            f"{test}: workload must be a table without {sweep.field}, which {sweep.key} sets",
             f"remove {sweep.field} from [tests.workload]",
         )
 
 
 def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
-    """`test 'random-read': workload.block_bytes` rather than `tests.2.phases.0.workload...`."""
+    """Location of an error in the file's terms: `test 'random-read': workload.block_bytes`
+    instead of `tests.2.phases.0.workload...`.
+    """
     parts = list(location)
     prefix = ""
     if len(parts) >= 2 and parts[0] == "tests" and isinstance(parts[1], int):

@@ -1,7 +1,7 @@
-"""Loads: what is asked of a drive, wherever it is written; suites and the library add how it ends.
+"""Loads: the requests that a drive receives, without their end, which suites and the library add.
 
-What the fields mean is what fio and Iometer mean. Here are their names, types and defaults; what
-they may be is said and checked by the core, of a load by itself as of one on a drive.
+The fields mean the same as in fio and Iometer. This module has their names, types and defaults; the
+core defines and checks the allowed values, for a load by itself and for one on a drive.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Pattern = Literal["random", "sequential"]
 
 
 def _plain(value: float) -> int | float:
-    """Whole numbers as such, in JSON too: 70.0 and 70 are the same load, from the same seed."""
+    """Converts whole numbers to int, also in JSON: 70.0 and 70 are the same load with the same
+    seed.
+    """
     return int(value) if value == int(value) else value
 
 
@@ -29,13 +31,13 @@ Percent = Annotated[float, AfterValidator(_plain), PlainSerializer(_plain, retur
 
 ZIPF = "zipf"
 MANAGES = ("reset", "finish", "open", "close")
-"""What zones are asked for beside writes."""
+"""Operations on zones other than writes."""
 ONLY_VIRTUAL = ("open-zones:", "sprandom:")
-"""Offsets that fio has not, or not in a job among others."""
+"""Kinds of offsets that fio lacks, or lacks for a job that runs among others."""
 
 
 class FieldError(ValueError):
-    """A field of a load that the core does not allow; the text is what it is and must be."""
+    """The core refused a field of a load; the message has the value and the allowed ones."""
 
     def __init__(self, field: str, text: str) -> None:
         super().__init__(text)
@@ -43,7 +45,7 @@ class FieldError(ValueError):
 
 
 def checked(fields: dict[str, Any]) -> _core.Workload:
-    """A load as the core runs it.
+    """Makes the core's form of a load.
 
     Raises
     ------
@@ -58,14 +60,16 @@ def checked(fields: dict[str, Any]) -> _core.Workload:
 
 
 def _with_the_cores_words(schema: dict[str, Any]) -> None:
-    """Puts what the core allows into the JSON Schema."""
+    """Adds the core's descriptions of allowed values to the JSON Schema."""
     for name, _, allowed in _core.workload_fields():
         if allowed and name in schema["properties"]:
             schema["properties"][name]["description"] = allowed
 
 
 def for_ranks(offsets: str, ranks: int) -> str:
-    """The same offsets; by Zipf's law with so many times the ranks for each block."""
+    """Returns the same offsets; by Zipf's law, each block stands for `ranks` times as many
+    ranks.
+    """
     kind, _, rest = offsets.partition(":")
     if kind != ZIPF:
         return offsets
@@ -74,7 +78,7 @@ def for_ranks(offsets: str, ranks: int) -> str:
 
 
 def shares_of(bssplit: str | None) -> list[tuple[int, int]]:
-    """Sizes in bytes with their shares in per cent.
+    """Parses sizes in bytes with their shares in per cent.
 
     >>> shares_of("4k/40:65536/60")
     [(4096, 40), (65536, 60)]
@@ -87,7 +91,7 @@ def shares_of(bssplit: str | None) -> list[tuple[int, int]]:
 
 
 def writes_of(fsync: int) -> str:
-    """What a flush follows, in words.
+    """Describes how often a flush follows writes.
 
     >>> writes_of(1), writes_of(1000)
     ('every write', 'every 1,000 writes')
@@ -96,7 +100,7 @@ def writes_of(fsync: int) -> str:
 
 
 def zone_words(zones: int, op: str, fill_percent: float) -> str:
-    """What a load by zone asks for.
+    """Describes the requests of a load on zones.
 
     >>> zone_words(4, "append", 25), zone_words(1, "reset", 100)
     ('appends to 4 zones at a time, 25 % of each', 'zone resets')
@@ -113,37 +117,40 @@ class Requests(Data):
     """A closed loop: `queue_depth` requests are outstanding at all times, in each of `queues`
     submission queues (NVMe).
 
-    Random `offsets` are "uniform", drawn with replacement as Iometer does; or a "permutation": each
+    Random `offsets` are "uniform", drawn with replacement as in Iometer; or a "permutation": each
     address once per pass over the span, every pass in a new order, as fio does with its random map;
     or a "permutation-repeated": all passes in the same order, as fio does with
-    `random_generator=lfsr`. They are skewed by "zipf:THETA", the popular blocks scattered over the
-    span ("zipf:THETA/RANKS": a block of a scaled drive stands for so many of the whole one), or by
-    "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's `random_distribution`,
-    or by "zoned-scattered:80/20:20/80", the blocks of a zone scattered too,
-    as SSD-iq's; which ones are popular is the same in every load on the same span. With
+    `random_generator=lfsr`. They are skewed by "zipf:THETA", with the popular blocks scattered over
+    the span ("zipf:THETA/RANKS": a block of a scaled drive stands for RANKS blocks of the whole
+    drive), or by "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's
+    `random_distribution`, or by "zoned-scattered:80/20:20/80", with the blocks of a zone scattered
+    too, as in SSD-iq; the same blocks are popular in every load on the same span. With
     "open-zones:4/93" the span is 93 zones, of which four are written at a time, each in order: a
-    write goes to one of them at random, and a zone that is full is replaced by another at random,
-    which is trimmed before its first write. Sequential
-    addresses begin at the span's start and wrap at its end; of a mixed load reads and writes are a
-    stream "each", as fio has them, or one "shared" stream whose requests are reads or writes by
-    chance, as Iometer has it. With `block_bytes_max` sizes are
-    uniform multiples of `block_bytes` up to it; with `bssplit` each size has its share of the
-    requests in per cent. `rate_iops` holds requests back so that no more a second are made, in all
-    queues together, at equal distances ("linear") or one by one at random ("poisson"); late ones
-    are caught up. `rate_mb_per_s` does so by megabytes a second of reads and writes. With
-    `thinktime_us` the host waits after `thinktime_blocks` requests until all
-    are completed, and then so many microseconds, as fio with `thinktime_blocks_type=issue`.
+    write goes to one of them at random, and a full zone is replaced by another one at random, which
+    is trimmed before its first write. Sequential addresses begin at the span's start and wrap at
+    its end. In a mixed load, reads and writes have one stream "each", as in fio, or one "shared"
+    stream whose requests are reads or writes at random, as in Iometer.
+
+    With `block_bytes_max` sizes are uniform multiples of `block_bytes` up to it; with `bssplit`
+    each size has its share of the requests in per cent. `rate_iops` limits the requests per second,
+    in all queues together, at equal intervals ("linear") or at random ones ("poisson"); late
+    requests are caught up. `rate_mb_per_s` limits megabytes per second of reads and writes in the
+    same way. With `thinktime_us` the host waits after `thinktime_blocks` requests until all are
+    completed, and then for this many microseconds, as fio with `thinktime_blocks_type=issue`.
+
     `trim_percent` of the requests are trims, which take a queue slot and the drive's time and count
-    in no figure of reads and writes; what is neither read nor trim is a write. With `fsync` a flush
-    follows so many writes, as fio's; it takes a queue slot, waits for no other request, and counts
-    as trims do. Writes go to the placement `handle` of a drive that has several (Flexible Data
-    Placement, `fdp.handles`), in a `reclaim_group` (`fdp.reclaim_groups`). On a drive with zones a
-    sequential load writes so many `zones` at a time in turns, each from its beginning, where it is
-    reset first, and then the next ones of the span; by appends, or writes at the write pointers
-    ("write"), of which a zone has one at a time unless it has a random write area ("zrwa").
-    `zone_fill_percent` of each is written. With the other kinds of `zone_op` the load resets or
-    finishes zone after zone, once that much is written, or opens or closes an empty one, which is
-    reset before each; nothing else of it counts in any figure.
+    in no figure of reads and writes; all requests that are neither reads nor trims are writes. With
+    `fsync` a flush follows every so many writes, as in fio; it takes a queue slot, waits for no
+    other request, and is counted like a trim. Writes go to the placement `handle` of a drive that
+    has several (Flexible Data Placement, `fdp.handles`), in a `reclaim_group`
+    (`fdp.reclaim_groups`).
+
+    On a drive with zones a sequential load writes `zones` zones at a time in turns, each from its
+    beginning, where it is reset first, and then the next ones of the span; by appends, or by writes
+    at the write pointers ("write"), of which a zone has one at a time unless it has a random write
+    area ("zrwa"). `zone_fill_percent` of each zone is written. With the other kinds of `zone_op`
+    the load resets or finishes zone after zone, once that much is written, or opens or closes an
+    empty zone, which is reset before each operation; only these operations count in any figure.
     """
 
     model_config = ConfigDict(json_schema_extra=_with_the_cores_words)
@@ -177,12 +184,12 @@ class Requests(Data):
         return self
 
     def fields(self) -> dict[str, Any]:
-        """The document of the core's workload, but where it goes and how it ends."""
+        """Fields of the core's workload, without the span and the end of the load."""
         return {name: getattr(self, name) for name in Requests.model_fields if name != "content"}
 
     @property
     def place(self) -> str:
-        """The placement handle in words, and its reclaim group if that is not the first.
+        """Describes the placement handle, and its reclaim group if that is not the first.
 
         >>> Requests(pattern="random", read_percent=0, block_bytes=4096, queue_depth=1).place
         'handle 0'
@@ -192,17 +199,17 @@ class Requests(Data):
 
     @property
     def only_virtual(self) -> bool:
-        """Whether a real drive cannot be asked for such offsets."""
+        """True if a real drive cannot be given such offsets."""
         return self.offsets.startswith(ONLY_VIRTUAL)
 
     @property
     def manages_zones(self) -> bool:
-        """Whether zones are reset, finished, opened or closed, not written."""
+        """True if zones are reset, finished, opened or closed, not written."""
         return self.zone_op in MANAGES
 
     @property
     def stands_for_ranks(self) -> bool:
-        """Whether a block stands for several ranks of Zipf's law."""
+        """True if a block stands for several ranks of Zipf's law."""
         return self.offsets.startswith(ZIPF) and "/" in self.offsets
 
     @property
@@ -213,17 +220,17 @@ class Requests(Data):
 
 
 class TraceLoad(Data):
-    """A trace, issued again (an open loop): what docs/concepts/replay.md defines, as data.
+    """A trace replay (an open loop), as docs/concepts/replay.md defines it, as data.
 
     `trace` is the name of a synthesized trace ("destroyer", "heavy" or "light"), or a file's path.
-    Requests are due at their recorded times, idle time cut to `idle_ms_max`, or ("dependencies") as
-    soon as what they waited for in the recording has completed. `scale` is the share of a
-    synthesized trace's requests. `format` and `time_unit` of a file say what is not detected, or
-    other than its format says ("s", "ms", "us", "ns"), `columns` which column of CSV or Parquet
-    holds what ("time=ts:us,offset=lba:512"). `rule` brings addresses beyond the drive's
-    end onto it: modulo its size ("fold"), or in proportion. `trim`: trims and flushes as well.
-    `handle_by` "device": the number of a request's device is its placement handle, on virtual
-    drives.
+    Requests are due at their recorded times, with idle time cut to `idle_ms_max`, or
+    ("dependencies") as soon as the requests that they waited for in the recording have completed.
+    `scale` is the share of a synthesized trace's requests. `format` and `time_unit` ("s", "ms",
+    "us", "ns") of a file are needed if they cannot be detected or differ from the format's;
+    `columns` assigns columns of CSV or Parquet ("time=ts:us,offset=lba:512"). `rule` maps addresses
+    beyond the drive's end: modulo its size ("fold"), or in proportion. `trim`: trims and flushes
+    are issued too. `handle_by` "device": the number of a request's device is its placement handle,
+    on virtual drives.
     """
 
     trace: Annotated[str, Field(min_length=1, max_length=4096)]
@@ -239,7 +246,7 @@ class TraceLoad(Data):
     columns: str | None = None
 
     def words(self) -> str:
-        """What is done, in a line.
+        """Describes the replay in one line.
 
         >>> TraceLoad(trace="light", scale=0.5).words()
         'light, 0.5 of its I/Os, as recorded, idle time cut to 25 ms'
@@ -262,7 +269,7 @@ class TraceLoad(Data):
             )
 
     def source(self, seed: int) -> _core.TraceSource:
-        """Where its requests come from; `seed` is of a synthesized one."""
+        """Source of its requests; `seed` is for a synthesized trace."""
         if self.trace in _core.synth_names():
             return _core.TraceSource.synth(self.trace, self.scale, seed)
         path = Path(self.trace)
@@ -275,18 +282,18 @@ class TraceLoad(Data):
         )
 
     def notes(self, capacity_bytes: int, *, empty: bool = False) -> list[str]:
-        """What a user should know before a recorded trace is replayed, in sentences.
+        """Notes for the user before a recorded trace is replayed, in sentences.
 
         Parameters
         ----------
-        empty : whether nothing was written to the drive before.
+        empty : True if nothing was written to the drive before.
         """
         source = self.source(0)
         if source.path is None or not source.path.is_file():
             return []
-        found, summary = source.info()
+        info, summary = source.info()
         notes = list(summary.notes)
-        end, unwritten = found.address_end_bytes, found.unwritten_read_share
+        end, unwritten = info.address_end_bytes, info.unwritten_read_share
         if end is not None and end > capacity_bytes:
             how = {
                 "fold": "they are taken modulo its size",
@@ -296,8 +303,8 @@ class TraceLoad(Data):
                 f"the trace's addresses reach to {units.si_bytes(end)}, beyond the drive's "
                 f"{units.si_bytes(capacity_bytes)}: {how}"
             )
-        if found.devices > 1:
-            notes.append(f"{found.devices:,} devices of the trace share the drive")
+        if info.devices > 1:
+            notes.append(f"{info.devices:,} devices of the trace share the drive")
         if empty and unwritten:
             notes.append(
                 f"{unwritten:.0%} of the pages that the trace reads were never written: reading "
@@ -306,8 +313,9 @@ class TraceLoad(Data):
         return notes
 
     def options(self, **real: Any) -> _core.ReplayOptions:
-        """How it is replayed; `real` are the core's options of a real drive. Raises UserError if it
-        needs placement handles there."""
+        """Options of the core's replay; `real` are additional options for a real drive. Raises
+        UserError if the load needs placement handles there.
+        """
         if real and self.handle_by is not None:
             raise UserError(
                 "--handle-by is for virtual drives", "leave it out, or name one: drivebay drives"

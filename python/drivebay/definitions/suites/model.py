@@ -1,7 +1,7 @@
-"""What a suite is: tests, each a preparation and some phases of load, as plain data.
+"""Data model of a suite: tests, each with a preparation and phases of load, as plain data.
 
-Sources: the parameters come from the published methods, named in every test's `source`.
-Leaves out: how a target carries a workload out (targets), and what is computed from it (analysis).
+Sources: the parameters come from the published methods, named in every test's `source`. Leaves out:
+how a target runs a workload (targets), and which figures are computed from it (analysis).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ MIB = 2**20
 DURATION_S_MAX = 30 * 24 * 3600.0
 Unknown = Literal["pattern", "offsets", "queue_depth", "duration_s"]
 RATE_MIN = 1.0
-"""Requests a second that a share of a measured rate comes to at least; fio's rates are whole."""
+"""Lowest rate, in requests per second, of a share of a measured rate; fio's rates are whole
+numbers.
+"""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -61,11 +63,11 @@ TestKind = Literal[
     "waf",
     "working-set",
 ]
-"""What a test's figures are computed by (`analysis.measure.KINDS`)."""
+"""Kinds of tests; each has a function that computes its figures (`analysis.measure.KINDS`)."""
 
 
 class _Span(Data):
-    """An extent of the user's addresses: a share of the capacity, capped in bytes."""
+    """A range of the user's addresses: a share of the capacity, limited in bytes."""
 
     span_percent: Annotated[float, Field(gt=0, le=100)] = 100.0
     span_bytes: Annotated[int, Field(ge=512)] | None = None
@@ -88,8 +90,10 @@ class _Span(Data):
 
 
 class Stable(Data):
-    """When a phase is stable: the data rate of each of the last `window_s` seconds lies within
-    `within_percent` ((highest - lowest) / mean), and at least `min_s` seconds have passed."""
+    """Criterion for a stable phase: the data rate of each of the last `window_s` seconds lies
+    within `within_percent` ((highest - lowest) / mean), and at least `min_s` seconds have
+    passed.
+    """
 
     window_s: Annotated[int, Field(ge=2, le=86_400)]
     within_percent: Annotated[float, Field(gt=0, le=100)]
@@ -97,18 +101,19 @@ class Stable(Data):
 
 
 def _a_tuple(value: Any) -> Any:
-    """A list of a file as what the model holds; pydantic's strict mode, once a validator has run
-    before it, no longer knows that it came from JSON."""
+    """Converts a file's list to a tuple; pydantic's strict mode, once a validator has run before
+    it, no longer knows that the value came from JSON.
+    """
     return tuple(value) if isinstance(value, list) else value
 
 
 class Workload(Requests, _Span):
     """One closed-loop load on a span of the drive; see `Requests`.
 
-    Addresses are aligned to the block, or to 1 MiB if that is less. `duration_s` is an upper bound
-    where `until_stable` is given. `unknown` names fields of a load that another program ran which
-    are not known; they have a value in their place, of a `queue_depth` the mean that was measured.
-    With `once` it ends when it has moved as many bytes as its span has.
+    Addresses are aligned to the block, or to 1 MiB if that is less. With `until_stable`,
+    `duration_s` is an upper bound. `unknown` names fields that are not known of a load that another
+    program ran; they have a placeholder value, for `queue_depth` the measured mean. With `once` the
+    load ends when it has moved as many bytes as its span has.
     """
 
     duration_s: Seconds
@@ -146,18 +151,18 @@ class Workload(Requests, _Span):
 
     @property
     def ends_by_amount(self) -> bool:
-        """Whether it ends when it has moved so much, with `duration_s` as an upper bound."""
+        """True if the load ends after an amount of data, with `duration_s` as an upper bound."""
         return self.once or self.until_written_percent is not None
 
     def bytes_max(self, capacity_bytes: int) -> int | None:
-        """How much is moved at most, in bytes, where the load says so."""
+        """Most bytes that the load moves, if it has such a limit."""
         if self.once:
             return self.span(capacity_bytes)[1]
         percent = self.until_written_percent
         return None if percent is None else capacity_bytes * percent // 100
 
     def core(self, capacity_bytes: int) -> _core.Workload:
-        """The load as the core runs it on a drive of this capacity."""
+        """The load in the core's form, for a drive of this capacity."""
         start, length = self.span(capacity_bytes)
         stable = self.until_stable
         stop = {
@@ -172,15 +177,15 @@ class Workload(Requests, _Span):
 class Prepare(_Span):
     """One step before the load.
 
-    "purge" makes the drive as new (every address unwritten); "fill" writes a span sequentially in
+    "purge" resets the drive to new (every address unwritten); "fill" writes a span sequentially in
     128 KiB blocks, `passes` times; "rest" leaves the drive idle for `seconds`, but for at most
-    `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
-    skipped where the span has been written whole since the last purge; a virtual drive begins
-    every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
-    one after the other without a pause, until the rate is steady by SNIA's criterion. "load" runs
-    `load` once; nothing of it is kept. "discard" trims a span, as deleting its files would.
-    "sprandom" writes the whole drive at random as fio's `sprandom` does (from 3.41 on), which is
-    told of `spare_percent` of spare flash over the capacity.
+    `waiting_s` if a person has to wait for it: virtual time is free. A fill with `if_needed` is
+    skipped if the whole span has been written since the last purge; a virtual drive begins every
+    test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration, one
+    after the other without a pause, until the rate is steady by SNIA's criterion. "load" runs
+    `load` once; its results are not kept. "discard" trims a span, as deleting its files would.
+    "sprandom" writes the whole drive at random as fio's `sprandom` does (since 3.41), with
+    `spare_percent` as the spare flash over the capacity.
     """
 
     kind: Literal["purge", "fill", "rest", "steady", "load", "discard", "sprandom"]
@@ -214,21 +219,23 @@ class Prepare(_Span):
         if self.kind == "rest" and self.seconds <= 0:
             raise ValueError("a rest needs 'seconds', more than 0")
         if self.kind == "steady" and (self.load is None or self.load.until_stable is not None):
-            raise ValueError("a steady needs 'load', of which every round is a run, not more")
+            raise ValueError(
+                "a steady needs 'load' without 'until_stable'; every round runs it once"
+            )
         if self.kind == "load" and self.load is None:
-            raise ValueError("a load needs 'load', what is to be run")
+            raise ValueError("a load needs 'load', the workload to run")
         if self.kind == "sprandom" and self.spare_percent is None:
             raise ValueError("a sprandom needs 'spare_percent', of spare flash over the capacity")
         return self
 
     @property
     def rounds(self) -> tuple[Workload, Steady]:
-        """The load of a "steady" and its criterion."""
+        """The load of a "steady" step and its criterion."""
         assert self.load is not None, "checked above"
         return self.load, self.until_steady or Steady()
 
     def longest_s(self) -> float:
-        """Seconds that it takes at most, of a rest, a load or rounds until steady; fills are 0."""
+        """Longest duration in seconds of a rest, a load or rounds until steady; 0 for fills."""
         if self.kind == "steady":
             load, rule = self.rounds
             return load.duration_s * rule.rounds_max
@@ -254,13 +261,14 @@ class Prepare(_Span):
         return self.model_copy(update={"load": load})
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
-        """Start and length in bytes of a fill or discard, to the last byte of the range."""
+        """Start and length in bytes of a fill or discard, not rounded to blocks."""
         return self._extent(capacity_bytes)
 
 
 class Replay(TraceLoad):
-    """A trace, issued again; `seed` is of a synthesized one, `drive_s` about how long it takes, for
-    estimates."""
+    """A replayed trace; `seed` is for a synthesized one, `drive_s` is its approximate duration,
+    for estimates.
+    """
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     drive_s: Seconds
@@ -268,15 +276,16 @@ class Replay(TraceLoad):
 
 class Trim(Data):
     """One half of a TRIM validation, as docs/concepts/real-drives.md defines it: a pattern is
-    written to three extents, and every 4 KiB of their middle halves is read `reads` times; or,
-    with `discard`, the middle halves are discarded before, and nothing is written."""
+    written to three extents, and every 4 KiB of their middle halves is read `reads` times;
+    or, with `discard`, the middle halves are discarded first, and nothing is written.
+    """
 
     discard: bool
     extent_bytes: Annotated[int, Field(ge=MIB, le=64 * MIB, multiple_of=MIB)] = 8 * MIB
     reads: Annotated[int, Field(ge=2, le=10)] = 3
 
     def words(self) -> str:
-        """What is done, in a line.
+        """Describes the half in one line.
 
         >>> Trim(discard=True).words()
         '3 extents of 8 MiB, their middle halves discarded and read 3 times'
@@ -289,20 +298,22 @@ class Trim(Data):
 
 
 TRIM_STAND_IN_S = 3.0
-"""How long one half of a TRIM validation takes, about; guess: 9,216 reads of 0.2 ms, and pauses."""
+"""Approximate duration of one half of a TRIM validation; guess: 9,216 reads of 0.2 ms, and
+pauses.
+"""
 
 
 class Phase(Data):
     """One period of unchanged load; the label is unique in its test ("run", "qd4").
 
-    Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
-    trace, with `trim` a half of a TRIM validation, and `workload` only a stand-in of the same
-    length for those who look at every phase: 4 KiB, queue depth 1.
+    The steps of `before` precede it; none of them is measured. With a `replay` the load is a trace,
+    with `trim` a half of a TRIM validation; then `workload` is only a stand-in of the same length,
+    for code that looks at every phase: 4 KiB, queue depth 1.
 
-    With `together` its load runs at the same time as that of the phase before it, as a job of its
-    own (fio): both have a queue depth, a rate and a result of their own, over the same time. With
-    `rate_of` the load is an open loop, requests one by one at random (Poisson), as many a second as
-    `rate_percent` of the I/Os a second that an earlier phase of the test reached.
+    With `together` its load runs at the same time as the previous phase's, as a job of its own
+    (fio): each has its own queue depth, rate and result, over the same time. With `rate_of` the
+    load is an open loop whose requests arrive at random (Poisson), at `rate_percent` of the I/Os
+    per second that an earlier phase of the test reached.
     """
 
     label: Id
@@ -328,11 +339,13 @@ class Phase(Data):
 
     @property
     def own_s(self) -> float:
-        """Seconds that its load adds to its test, at the longest."""
+        """Seconds that its load adds to its test, at most."""
         return 0.0 if self.together else self.workload.duration_s
 
     def at_rate(self, iops: Mapping[str, float]) -> Phase:
-        """The phase with its rate in numbers, from what the earlier phases reached."""
+        """Returns the phase with its rate as a number, computed from the rates of the earlier
+        phases.
+        """
         if self.rate_of is None or self.rate_percent is None:
             return self
         rate = max(iops[self.rate_of] * self.rate_percent / 100, RATE_MIN)
@@ -340,12 +353,12 @@ class Phase(Data):
         return self.model_copy(update={"workload": workload})
 
     def shortened(self, quick: Quick) -> Phase:
-        """The --quick form.
+        """Returns the --quick form.
 
         Raises
         ------
         ValueError
-            If `quick` does not say how.
+            If `quick` lacks a value for it.
         """
         before = tuple(step.shortened(quick) for step in self.before)
         if self.trim is not None:
@@ -383,12 +396,12 @@ class Phase(Data):
 
 
 class Quick(Data):
-    """How a test is shortened by `Suite.shortened`: seconds of each phase, of the metric, and of
-    rests where somebody has to wait for them. A trace is not cut; it has `scale` times the I/Os.
-    Of rounds until steady there are at most `rounds_max`, which is then also their window.
+    """Parameters of `Suite.shortened`: seconds of each phase, of the metric, and of rests if a
+    person has to wait for them. A trace is not cut; it has `scale` times the I/Os. Rounds until
+    steady are limited to `rounds_max`, which is then also their window.
 
-    With `keep_state` the drive is not purged and is filled only where needed, which saves a fill
-    on a real drive; tests whose figure depends on unwritten space must not say so.
+    With `keep_state` the drive is not purged and is filled only where needed, which saves a fill on
+    a real drive; not allowed for tests whose figure depends on unwritten space.
     """
 
     duration_s: Seconds = 60.0
@@ -401,10 +414,10 @@ class Quick(Data):
 
 
 class Test(Data):
-    """One test: prepared, then its phases one after the other without a pause.
+    """One test: a preparation, then its phases one after the other without a pause.
 
-    `what_if` names how the drive differs from the one under review, in the words of `--set`, such
-    as "heatsink": a virtual drive changes by itself, a real one is changed by a person.
+    `what_if` names differences from the drive under review, written as for `--set`, such as
+    "heatsink": a virtual drive is changed automatically, a real one by a person.
     """
 
     __test__ = False  # not a pytest class
@@ -490,30 +503,30 @@ class Test(Data):
 
     @property
     def steps(self) -> tuple[Prepare, ...]:
-        """All steps: those before the load, and before each phase."""
+        """All steps: those before the first phase, and those before each phase."""
         return (*self.prepare, *(step for phase in self.phases for step in phase.before))
 
     @property
     def loads(self) -> tuple[Workload, ...]:
-        """All loads: of the steps, and of the phases."""
+        """All loads: those of the steps, and those of the phases."""
         steps = (step.load for step in self.steps if step.load is not None)
         return (*steps, *(phase.workload for phase in self.phases))
 
     @property
     def only_virtual(self) -> bool:
-        """Whether a real drive cannot be asked for one of its loads."""
+        """True if a real drive cannot be given one of its loads."""
         return any(load.only_virtual for load in self.loads)
 
     @property
     def groups(self) -> tuple[tuple[Phase, ...], ...]:
-        """The phases, those together that run at the same time."""
-        found: list[list[Phase]] = []
+        """The phases, grouped by those that run at the same time."""
+        grouped: list[list[Phase]] = []
         for phase in self.phases:
-            if phase.together and found:
-                found[-1].append(phase)
+            if phase.together and grouped:
+                grouped[-1].append(phase)
             else:
-                found.append([phase])
-        return tuple(map(tuple, found))
+                grouped.append([phase])
+        return tuple(map(tuple, grouped))
 
     def _phases_fit_together(self) -> None:
         known: set[str] = set()
@@ -537,8 +550,8 @@ class Test(Data):
             ):
                 raise ValueError(
                     "phases that run 'together' need the same duration_s and the same content, "
-                    "without 'until_stable', 'until_written_percent', 'once' and rounds; what "
-                    "comes before them stands at the first"
+                    "without 'until_stable', 'until_written_percent', 'once' and rounds; steps "
+                    "before them belong to the first of them"
                 )
 
     def _rounds_and_scores_fit(self, labels: set[str]) -> None:
@@ -560,11 +573,11 @@ class Test(Data):
 
     @property
     def rounds_max(self) -> int:
-        """How often the phases are run, at most."""
+        """Highest number of times that the phases are run."""
         return 1 if self.rounds is None else self.rounds.rounds_max
 
     def drive_seconds(self) -> float:
-        """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
+        """Duration of rests, rounds and phases at their longest, in seconds; without fills."""
         before = sum(step.longest_s() for step in self.prepare)
         once = sum(phase.own_s + sum(s.longest_s() for s in phase.before) for phase in self.phases)
         return before + once * self.rounds_max
@@ -589,13 +602,13 @@ class Test(Data):
         return Test(**{**dict(self), **shorter_parts, "quick": None})
 
     def in_real_time(self) -> Test:
-        """The form for a real drive: no rest is longer than its `waiting_s`."""
+        """Returns the form for a real drive: no rest is longer than its `waiting_s`."""
 
-        def step(one: Prepare) -> Prepare:
-            if one.waiting_s is None:
-                return one
-            seconds = min(one.seconds, one.waiting_s)
-            return one.model_copy(update={"seconds": seconds, "waiting_s": None})
+        def step(prepare: Prepare) -> Prepare:
+            if prepare.waiting_s is None:
+                return prepare
+            seconds = min(prepare.seconds, prepare.waiting_s)
+            return prepare.model_copy(update={"seconds": seconds, "waiting_s": None})
 
         def part(phase: Phase) -> Phase:
             return phase.model_copy(update={"before": tuple(map(step, phase.before))})
@@ -604,7 +617,7 @@ class Test(Data):
         return self.model_copy(update={"prepare": prepare, "phases": phases})
 
     def within(self, capacity_bytes: int) -> Test:
-        """The form for a drive of this size: see `Suite.within`."""
+        """Returns the form for a drive of this size: see `Suite.within`."""
         kept: list[Phase] = []
         whole: dict[object, int] = {}
         for phase in self.phases:
@@ -615,7 +628,7 @@ class Test(Data):
         return self.model_copy(update={"phases": tuple(kept)})
 
     def shortened(self) -> Test:
-        """The --quick form; a test without `quick` in its data stays as it is."""
+        """Returns the --quick form; a test without `quick` in its data is returned unchanged."""
         return self if self.quick is None else self._shortened(self.quick)
 
 
@@ -637,23 +650,27 @@ class Suite(Data):
         return self
 
     def shortened(self) -> Suite:
-        """The --quick form: the same tests, every duration and window cut as their data says."""
+        """Returns the --quick form: the same tests, with every duration and window cut as their
+        data specifies.
+        """
         return Suite(**{**dict(self), "tests": tuple(test.shortened() for test in self.tests)})
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Of the tests, in their order."""
+        """Ids of the tests, in their order."""
         return tuple(test.id for test in self.tests)
 
     def in_real_time(self) -> Suite:
-        """The form for a real drive: no rest is longer than its `waiting_s`, and what only a
-        virtual drive can do is left out, unless it is all there is."""
+        """Returns the form for a real drive: no rest is longer than its `waiting_s`, and tests
+        that only a virtual drive can run are left out, unless there are no others.
+        """
         tests = [test for test in self.tests if not test.only_virtual] or self.tests
         return self.model_copy(update={"tests": tuple(test.in_real_time() for test in tests)})
 
     def within(self, capacity_bytes: int) -> Suite:
-        """The form for a drive of this size: of phases that differ only in a span which is all of
-        it, the first."""
+        """Returns the form for a drive of this size: of phases that differ only in a span that
+        covers the whole drive, only the first.
+        """
         tests = tuple(test.within(capacity_bytes) for test in self.tests)
         return self.model_copy(update={"tests": tests})
 
@@ -662,18 +679,22 @@ class Suite(Data):
         spans = {
             test.id: [phase.workload.span_bytes for phase in test.phases] for test in self.tests
         }
-        return [name for name, of in spans.items() if min(one or 0 for one in of) > capacity_bytes]
+        return [
+            name
+            for name, sizes in spans.items()
+            if min(size or 0 for size in sizes) > capacity_bytes
+        ]
 
     def with_modified(self, modified: tuple[str, ...]) -> tuple[Test, ...]:
-        """The tests that a real drive can do which a person has changed so, and not otherwise."""
+        """Tests that a real drive can run after a person has made exactly these changes to it."""
         return tuple(test for test in self.tests if set(test.what_if) == set(modified))
 
     def selected(self, ids: tuple[str, ...]) -> Suite:
-        """Only these tests, in the suite's order."""
+        """Returns a suite with only these tests, in the suite's order."""
         return Suite(**{**dict(self), "tests": tuple(t for t in self.tests if t.id in ids)})
 
 
 def _share(capacity_bytes: int, percent: float) -> int:
-    """A share of the capacity in bytes, rounded down to 1 MiB; exact integers throughout."""
+    """Share of the capacity in bytes, rounded down to 1 MiB; computed in integers."""
     thousandths = round(percent * 1000)
     return capacity_bytes * thousandths // 100_000 // MIB * MIB

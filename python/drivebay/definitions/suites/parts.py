@@ -1,10 +1,10 @@
-"""Parts of a test's data with rules of their own: what is written, rounds until steady, scores.
+"""Parts of a test's data with rules of their own: contents of writes, rounds until steady, scores.
 
 Sources: fio's HOWTO for the contents (`buffer_compress_percentage`, `zero_buffers`); SNIA Solid
 State Storage Performance Test Specification 2.0.1 for rounds and steady state: over a window of
 five rounds the highest and lowest rate differ by at most 20 % of their mean, and the least-squares
 line rises or falls over the window by at most 10 % of it; at most 25 rounds. fio's own
-`steadystate=` is another thing: its slope is per interval.
+`steadystate=` differs: its slope is per interval.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ Percent = Annotated[float, Field(gt=0, le=100)]
 
 
 class Data(BaseModel):
-    """Checked when it is made, and never changed."""
+    """Base of the model's classes: checked on construction, and immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
 class Window:
-    """One window of rounds: its excursions in percent of its mean, and whether they are allowed."""
+    """One window of rounds: its excursions in percent of its mean, and whether they are within
+    the limits.
+    """
 
     range_percent: float
     slope_percent: float
@@ -34,7 +36,7 @@ class Window:
 
 
 class Steady(Data):
-    """When rounds are steady; the defaults are SNIA's."""
+    """Criterion for steady rounds; the defaults are SNIA's."""
 
     window_rounds: Annotated[int, Field(ge=2, le=100)] = 5
     range_percent: Percent = 20.0
@@ -48,7 +50,7 @@ class Steady(Data):
         return self
 
     def window(self, rates: Sequence[float]) -> Window | None:
-        """The last window of these rounds' rates; None while there are too few.
+        """Evaluates the last window of these rounds' rates; None while there are too few.
 
         >>> falling = Steady().window([52582, 51813, 49358, 47462, 38738])
         >>> round(falling.range_percent, 1), round(falling.slope_percent, 1), falling.steady
@@ -73,14 +75,14 @@ class Steady(Data):
 
 
 WORDS = {"random": 0, "zero": 100}
-"""What contents are called in a suite's file, and how much of them can be compressed away."""
+"""Names of contents in a suite's file, each with the compressible percentage."""
 
 
 class Content(Data):
-    """What is written: "random" data, "zero"s, or `{ compressible_percent = 30 }`, in short 30.
+    """Content of writes: "random" data, "zero"s, or `{ compressible_percent = 30 }`, in short 30.
 
-    Of partly compressible data so many percent of every 4 KiB are zeros, the rest is random. What
-    is read is what was written. Virtual drives do not compress: it makes no difference to them.
+    In partly compressible data this share of every 4 KiB is zeros, the rest is random. Reads return
+    the written data. Virtual drives do not compress: it makes no difference to them.
 
     >>> Content.model_validate("zero").compressible_percent
     100
@@ -103,7 +105,7 @@ class Content(Data):
         return given
 
     def words(self) -> str:
-        """How it is called.
+        """Describes the content.
 
         >>> Content(compressible_percent=30).words()
         '30 % compressible data'
@@ -114,10 +116,10 @@ class Content(Data):
 
 
 class Rounds(Steady):
-    """The phases are one round, run again and again until what is `tracked` is steady.
+    """The phases are one round, repeated until the `tracked` phases are steady.
 
     `tracked` are labels of phases, all of which must be steady, by their rate or by their mean
-    latency. Figures are those of the last `window_rounds` rounds together.
+    latency. Figures are computed from the last `window_rounds` rounds together.
     """
 
     tracked: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -125,11 +127,12 @@ class Rounds(Steady):
 
 
 class Score(Data):
-    """Points made of several phases' data rates: a weighted sum, or a geometric mean with weights.
+    """Points computed from several phases' data rates: a weighted sum, or a weighted geometric
+    mean.
 
     `terms` gives each phase's weight. Rates are in MB/s of 10^6 bytes, or in MiB/s; the result is
-    multiplied by `factor`. `source` says where formula and weights come from, or that they are
-    chosen here.
+    multiplied by `factor`. `source` names the origin of formula and weights, or states that they
+    are chosen here.
 
     >>> half = Score(key="s", label="S", rule="sum", terms={"read": 2.0, "write": 1.0}, factor=0.5,
     ...              source="chosen here")
@@ -152,7 +155,7 @@ class Score(Data):
         return self
 
     def points(self, rates_mb_s: dict[str, float]) -> float | None:
-        """The score of these rates (10^6 bytes/s by phase); None where one is missing or zero."""
+        """The score for these rates (10^6 bytes/s by phase); None if one is missing or zero."""
         mega = 2**20 / 1e6 if self.rate_unit == "MiB/s" else 1.0
         rates = {label: rates_mb_s.get(label, 0.0) / mega for label in self.terms}
         if min(rates.values()) <= 0:

@@ -41,7 +41,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     document = last_document(path)
     jobs = jobs_of(Part(document), time_scale=time_scale)
     if not jobs:
-        raise UserError(f"{printable(str(path))}: no job of it moved any data", AGAIN)
+        raise UserError(f"{printable(str(path))}: none of its jobs moved any data", AGAIN)
     phases = [_phase(job, path) for job in jobs]
     return imported(path, document, jobs, phases)
 

@@ -1,16 +1,18 @@
-"""What fio says of a job in its JSON: the counts, and of which threads they are.
+"""Jobs in fio's JSON: their counts, and the threads that these belong to.
 
 Sources: fio's HOWTO, stat.c up to 3.42 and output from 3.25 on (tests/data/fio, and the installed
-one). fio's `runtime` of a direction is wall time; `job_runtime` (from 3.8) adds up threads that are
-reported as one. Before 2.21 `io_bytes` counted KiB, before 2.99 latencies were microseconds and
-bins were numbered; before 3.39 options without a value, such as `group_reporting`, were left out.
-Histograms: `bins` of json+ where they are there, of the whole latency or else of its completion
-part. Plain JSON has a list of percentiles, which is no distribution: those of several directions or
-threads together are not known, and shares over 10 ms and 100 ms are those of `latency_ms`.
+one). fio's `runtime` of a direction is wall time; `job_runtime` (from 3.8) is the sum over threads
+that are reported as one. Before 2.21 `io_bytes` counted KiB, before 2.99 latencies were
+microseconds and bins were numbered; before 3.39 options without a value, such as `group_reporting`,
+were left out. Histograms: `bins` of json+ if present, of the whole latency or else of its
+completion part. Plain JSON has a list of percentiles, which is no distribution: those of several
+directions or threads together are not known, and shares over 10 ms and 100 ms are those of
+`latency_ms`.
 
-So options do not tell whether threads are reported together, nor whose options are shown: jobs of
-one group have those of the first. Counts do: threads of equal length run `job_runtime / runtime` at
-a time, and I/Os outstanding on average are their latencies' sum over the time (Little's law).
+So the options do not show whether threads are reported together, nor whose options are shown: jobs
+of one group have those of the first. Counts do: threads of equal length run `job_runtime / runtime`
+at a time, and the mean number of outstanding I/Os is their latencies' sum over the time (Little's
+law).
 """
 
 from __future__ import annotations
@@ -30,16 +32,18 @@ from drivebay.targets.fio.parse import bin_bounds
 DIRECTIONS = ("read", "write")
 LATENCIES = ("lat", "clat")
 FACTOR_MAX = 100
-"""By how much bytes may differ from rate times time, which fio rounds; below a unit's factor."""
+"""Largest factor between bytes and rate times time, which fio rounds; smaller than a unit's
+factor.
+"""
 NANOSECONDS_SINCE = (2, 99)
 LATER_SHARE, LATER_MS = 0.1, 20
-"""By how much threads may end later than the first: of the time, and each; guess."""
+"""Largest delay of threads that end after the first, as a share of the time and in ms; guess."""
 UNEQUAL = 0.9
 """Threads that ran less than this share of the time on average did not run equally long; guess."""
 ALIASES = {"readwrite": "rw", "log_max_value": "log_window_value"}
 ALL_CLIENTS = "All clients"
 LEVELS = ("2", "4", "8", "16", "32", ">=64")
-"""fio's `iodepth_level` above one I/O at a time."""
+"""fio's `iodepth_level` entries for more than one I/O at a time."""
 LATENCY_NS_MAX = 2**62
 PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 """Those of `analysis.latency`."""
@@ -64,12 +68,13 @@ class Side:
 
 @dataclass
 class Job:
-    """A job and its clones (numjobs): the options in force, both directions, what is uncertain.
+    """A job and its clones (numjobs): the options in force, both directions, and warnings about
+    uncertainties.
 
-    `where` is the place of the options in fio's JSON. `sides` have fio's own times; what is asked
-    of the job is on the clock of the drive that it ran on, `time_scale` times fio's. `options_hold`
-    unless fio does not say them, or they are not those of all threads. `first_thread` is its number
-    in fio, from 1. `one_at_a_time`: no thread had two I/Os outstanding; None where it is not said.
+    `where` is the place of the options in fio's JSON. `sides` have fio's own times; the properties
+    use the clock of the drive that the job ran on, `time_scale` times fio's. `options_hold` is
+    False if fio does not show the options, or they are not those of all threads. `first_thread` is
+    its number in fio, from 1. `one_at_a_time`: no thread had two I/Os outstanding; None if unknown.
     """
 
     name: str
@@ -82,13 +87,16 @@ class Job:
     threads: int = 0
     options_hold: bool = True
     one_at_a_time: bool | None = None
-    sides: dict[str, Side] = field(default_factory=lambda: {one: Side() for one in DIRECTIONS})
+    sides: dict[str, Side] = field(
+        default_factory=lambda: {direction: Side() for direction in DIRECTIONS}
+    )
     warnings: set[str] = field(default_factory=set)
     slow: dict[int, float] = field(default_factory=dict)
 
     def setting(self, key: str, default: int | None, *, most: int) -> int | None:
-        """The whole number up to `most` that an option is; None where fio computes it: of a share
-        in per cent, or an expression."""
+        """Value of an option as an integer up to `most`; None if fio computes it from a
+        percentage or an expression.
+        """
         text = self.options.get(key, "").strip()
         if not text or text.startswith("(") or text.endswith("%"):
             return None if text else default
@@ -96,14 +104,14 @@ class Job:
 
     @property
     def runtime_ms(self) -> int:
-        """How long it ran on fio's clock; writes are read back (verify) after all of them."""
+        """Duration on fio's clock; with verify, the read-back comes after all writes."""
         times = [side.runtime_ms for side in self.sides.values()]
         writes = self.options.get("rw", "").partition(":")[0] in ("write", "randwrite")
         return sum(times) if writes and "verify" in self.options else max(times)
 
     @property
     def duration_s(self) -> float:
-        """How long it ran, in seconds."""
+        """Duration in seconds of the drive's clock."""
         return self.time_scale * self.runtime_ms / 1000
 
     @property
@@ -119,7 +127,7 @@ class Job:
 
     @property
     def outstanding(self) -> float | None:
-        """I/Os outstanding on average, in all threads together, by Little's law."""
+        """Mean number of outstanding I/Os, in all threads together, by Little's law."""
         total = sum(side.latency_ns_sum for side in self.sides.values())
         return total / self.runtime_ms / 1e6 if self.runtime_ms and total > 0 else None
 
@@ -153,11 +161,12 @@ class Job:
 
 
 def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
-    """The jobs of a fio document that moved data, clones of one job together, as they come. Raises
-    Unreadable if a figure is missing or impossible, a job failed, or directions are not told apart.
+    """Reads the jobs of a fio document that moved data, clones of one job together, in their
+    order. Raises Unreadable if a figure is missing or impossible, a job failed, or reads and
+    writes are counted together.
     """
-    found = re.search(r"(\d{1,4})\.(\d{1,4})", document.text("fio version", ""))
-    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.search(r"(\d{1,4})\.(\d{1,4})", document.text("fio version", ""))
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
     shared = _options(document, "global options")
     jobs: dict[Key, Job] = {}
     alike: dict[tuple[Key, str], list[Part]] = defaultdict(list)
@@ -174,7 +183,7 @@ def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
         key = (name, entry.count("groupid", 0), tuple(sorted(options.items())))
         place = f"{entry.where}.job options"
         job = jobs.setdefault(key, Job(name, options, place, version, time_scale, key[1]))
-        # A section without options of its own shows none; a client's may be left out.
+        # A section without options of its own shows none; a client's options may be left out.
         job.options_hold &= bool(own) or (not of_clients and "rw" in shared)
         alike[key, host].append(entry)
     threads = 1
@@ -190,37 +199,41 @@ def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
         if clients > 1:
             job.warnings.add(f"{clients} clients of fio are counted together")
         job.warnings |= {
-            f"job {one.name} moved no data and is left out"
-            for one in jobs.values()
-            if not (one.ios and one.duration_s > 0)
+            f"job {other.name} moved no data and is left out"
+            for other in jobs.values()
+            if not (other.ios and other.duration_s > 0)
         }
     return ran
 
 
-def _options(of: Part, key: str) -> dict[str, str]:
-    """fio's options by their names; those without a value are empty."""
-    found = of.of(key, {}).texts()
-    return {ALIASES.get(name, name): printable(value) for name, value in found.items()}
+def _options(part: Part, key: str) -> dict[str, str]:
+    """fio's options by name; those without a value are empty."""
+    texts = part.of(key, {}).texts()
+    return {ALIASES.get(name, name): printable(value) for name, value in texts.items()}
 
 
 def _count_threads(job: Job, entries: list[Part]) -> int:
-    """Counts the threads of these entries into the job, by what fio says and by how long all of
-    them ran together; returns their number."""
-    said = job.setting("numjobs", 1, most=JOBS_MAX) or 1
-    said = len(entries) if len(entries) > 1 else said
+    """Adds the threads of these entries to the job's count, from fio's options and the total
+    time of all threads; returns their number.
+    """
+    stated = job.setting("numjobs", 1, most=JOBS_MAX) or 1
+    stated = len(entries) if len(entries) > 1 else stated
     ran = sum(entry.count("job_runtime", 0) for entry in entries)
-    longest = max(entry.of(one, {}).count("runtime", 0) for entry in entries for one in DIRECTIONS)
-    count = said
-    # Reading back (verify) comes after the writes, and adds to the time of a thread.
+    longest = max(
+        entry.of(direction, {}).count("runtime", 0) for entry in entries for direction in DIRECTIONS
+    )
+    count = stated
+    # The read-back (verify) comes after the writes, and adds to the time of a thread.
     if ran and longest and "verify" not in job.options:
-        if ran > said * (longest * (1 + LATER_SHARE / said) + LATER_MS):
-            count = min(JOBS_MAX, max(said + 1, round(ran / longest)))
+        if ran > stated * (longest * (1 + LATER_SHARE / stated) + LATER_MS):
+            count = min(JOBS_MAX, max(stated + 1, round(ran / longest)))
             if job.options_hold:
                 job.warnings.add(
-                    f"fio reports {count} threads as one, of which {said} have the options it shows"
+                    f"fio reports {count} threads as one, of which {stated} have the options it "
+                    "shows"
                 )
             job.options_hold = False
-        elif said > 1 and ran < UNEQUAL * said * longest:
+        elif stated > 1 and ran < UNEQUAL * stated * longest:
             job.warnings.add("its threads did not run equally long: rates are over the longest")
     job.threads += count
     return count
@@ -247,26 +260,26 @@ def _add(job: Job, entry: Part) -> None:
         job.slow[limit] = job.slow.get(limit, 0.0) + share / 100 * (job.ios - before)
 
 
-def _add_side(job: Job, side: Side, said: Part) -> None:
-    ios, runtime_ms = said.count("total_ios", 0), said.count("runtime", 0, most=RUNTIME_MS_MAX)
-    if not said.of("total_ios", 0).value and (rate := said.number("iops", 0)):
+def _add_side(job: Job, side: Side, part: Part) -> None:
+    ios, runtime_ms = part.count("total_ios", 0), part.count("runtime", 0, most=RUNTIME_MS_MAX)
+    if not part.of("total_ios", 0).value and (rate := part.number("iops", 0)):
         # As before 2.1.14.
-        job.warnings.add("fio does not say the count of I/Os: it is the rate times the time")
+        job.warnings.add("fio does not report the number of I/Os: it is the rate times the time")
         ios = round(rate * runtime_ms / 1000)
     if not ios:
         return
-    moved = said.count("io_bytes")
-    said.count("runtime")
+    moved = part.count("io_bytes")
+    part.count("runtime")
     in_us = job.version < NANOSECONDS_SINCE
-    in_us &= not any(said.of(f"{one}_ns", {}).value for one in LATENCIES)
-    unit = 1024 if in_us and not said.number("io_kbytes", 0) else 1
+    in_us &= not any(part.of(f"{latency}_ns", {}).value for latency in LATENCIES)
+    unit = 1024 if in_us and not part.number("io_kbytes", 0) else 1
     moved *= unit
-    _agrees_with_rate(said, moved, runtime_ms)
+    _agrees_with_rate(part, moved, runtime_ms)
     side.ios += ios
     side.bytes += moved
     side.runtime_ms = max(side.runtime_ms, runtime_ms)
-    scale, of = (1000, "") if in_us else (1, "_ns")
-    total, done = (said.of(f"{one}{of}", {}) for one in LATENCIES)
+    scale, suffix = (1000, "") if in_us else (1, "_ns")
+    total, done = (part.of(f"{latency}{suffix}", {}) for latency in LATENCIES)
     known = total if total.number("mean", 0) > 0 else done
     side.latency_ns_sum += scale * known.number("mean", 0) * ios
     of_all = any(total.of(key, {}).value for key in ("bins", "percentile"))
@@ -284,14 +297,14 @@ def _add_side(job: Job, side: Side, said: Part) -> None:
         if count > 0:
             side.bins[value * scale] = side.bins.get(value * scale, 0) + count
     if not all(map(is_possible, (side.ios, side.bytes, sum(side.bins.values())))):
-        raise Unreadable(f"{said.where}: its figures are too large together with others of the job")
+        raise Unreadable(f"{part.where}: its figures are too large together with others of the job")
 
 
-def _agrees_with_rate(said: Part, moved: int, runtime_ms: int) -> None:
-    """Refuses bytes that are 1,024 times too many or too few for the rate that fio says."""
-    by_rate = said.number("bw", 0) * 1.024 * runtime_ms
+def _agrees_with_rate(part: Part, moved: int, runtime_ms: int) -> None:
+    """Refuses bytes that differ from the reported rate by a factor of about 1,024."""
+    by_rate = part.number("bw", 0) * 1.024 * runtime_ms
     if by_rate > runtime_ms and not by_rate / FACTOR_MAX < moved < by_rate * FACTOR_MAX:
         raise Unreadable(
-            f"{said.where}: io_bytes and bw differ by a factor of {moved / by_rate:.3g}, and in "
+            f"{part.where}: io_bytes and bw differ by a factor of {moved / by_rate:.3g}, and in "
             "which unit they are is not known"
         )

@@ -1,8 +1,8 @@
-"""The load that fio's options describe, as far as they are known and the counts agree.
+"""Workload from fio's options, as far as they are known and the counts agree.
 
-Sources: fio's HOWTO and options.c. What options say of a mix or a depth is taken where the counts
-do not contradict it; what is not known is named in `Workload.unknown`, with what was measured, or
-the plainest, in its place.
+Sources: fio's HOWTO and options.c. Options about a mix or a depth are used unless the counts
+contradict them; unknown fields are named in `Workload.unknown`, and have the measured value, or the
+simplest one, in their place.
 """
 
 from __future__ import annotations
@@ -14,28 +14,31 @@ from drivebay.definitions.suites.model import Unknown
 from drivebay.lab.fio_import.jobs import Job, Options
 
 SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
-"""Engines that have one request at a time whatever iodepth says; fio's default is psync."""
+"""Engines that have one request at a time regardless of iodepth; fio's default is psync."""
 SECTOR = 512
 MIX_WITHIN = 2.0
-"""Per cent of the I/Os by which a measured mix may differ from the one asked for; guess."""
+"""Largest difference between the measured and the requested mix, in per cent of the I/Os; guess."""
 DEEPER = 1.25
-"""More I/Os outstanding than this times what the options allow: they are not those of all threads;
-guess, as a latency may reach beyond the end."""
+"""If more I/Os are outstanding than this factor times the options' limit, the options are not
+those of all threads; guess, as a latency may extend beyond the end.
+"""
 FLAGS_SINCE = (3, 39)
-"""From this fio on its JSON has options without a value (commit 4a1f2a5b)."""
+"""Version of fio whose JSON first has options without a value (commit 4a1f2a5b)."""
 HELD_BACK = ("rate", "rate_iops", "rate_min", "thinktime", "latency_target")
 
 
 def workload_of(job: Job) -> Workload:
-    """The load that was run; of mixed sizes the measured mean, to 512 bytes. Raises Unreadable if
-    an option is impossible; ValidationError if it is none that a suite can have."""
+    """Makes the workload of a job; of mixed sizes the measured mean, rounded to 512 bytes.
+    Raises Unreadable if an option is impossible; ValidationError if a suite cannot have the
+    workload.
+    """
     kind = job.options.get("rw", "read").partition(":")[0]
     writes, measured = job.sides["write"].ios, 100 * job.sides["read"].ios / job.ios
     asked = _reads_asked(job, kind)
     agrees = asked is not None and abs(asked - measured) <= MIX_WITHIN
     if job.options_hold and asked is not None and not agrees:
         job.warnings.add(f"{measured:.1f} % of the I/Os are reads, by the options {asked:g} %")
-        # What reads back (verify) does so in the order of its writes.
+        # A verify reads in the order of its writes.
         job.options_hold = asked not in (0, 100) or "verify" in job.options
     mix = round(asked if asked is not None and agrees else measured)
     depth, known = _depth(job)
@@ -46,7 +49,7 @@ def workload_of(job: Job) -> Workload:
     if offsets is None:
         unknown.append("offsets")
     if "pattern" in unknown:
-        job.warnings.add("fio does not tell whether offsets were random or sequential")
+        job.warnings.add("fio does not report whether offsets were random or sequential")
     mean = (job.sides["read"].bytes + job.sides["write"].bytes) / job.ios
     every = job.setting("fsync", 0, most=2**32 - 1)
     return Workload(
@@ -62,7 +65,7 @@ def workload_of(job: Job) -> Workload:
 
 
 def _reads_asked(job: Job, kind: str) -> int | None:
-    """The share of reads in per cent that is asked for; None where it is not said as a number."""
+    """Requested share of reads in per cent; None if it is not given as a number."""
     if kind.removeprefix("rand") in ("read", "write"):
         return 100 if kind.endswith("read") else 0
     if "rwmixread" in job.options or "rwmixwrite" not in job.options:
@@ -72,9 +75,11 @@ def _reads_asked(job: Job, kind: str) -> int | None:
 
 
 def _depth(job: Job) -> tuple[int, bool]:
-    """The queue depth of all threads together, and whether it is known; else the mean."""
-    said = job.setting("iodepth", 1, most=2**32)
-    each = 1 if job.options.get("ioengine", "psync") in SYNCHRONOUS else said
+    """Queue depth of all threads together, and True if it is known; otherwise the mean and
+    False.
+    """
+    iodepth = job.setting("iodepth", 1, most=2**32)
+    each = 1 if job.options.get("ioengine", "psync") in SYNCHRONOUS else iodepth
     held_back = any(name in job.options for name in HELD_BACK)
     if job.one_at_a_time and not held_back:
         if job.options_hold and each is not None and each > 1:
@@ -85,7 +90,7 @@ def _depth(job: Job) -> tuple[int, bool]:
         job.options_hold = False
     measured = "" if mean is None else f"; on average {mean:.3g} I/Os were outstanding"
     if each is None or not job.options_hold:
-        job.warnings.add(f"fio does not tell the queue depth{measured}")
+        job.warnings.add(f"fio does not report the queue depth{measured}")
     elif total > QUEUE_DEPTH_MAX:
         job.warnings.add(f"a queue depth of {total:,} is beyond {QUEUE_DEPTH_MAX:,}{measured}")
     else:
@@ -96,13 +101,13 @@ def _depth(job: Job) -> tuple[int, bool]:
 
 
 def _offsets(job: Job) -> str | None:
-    """The order of random offsets; None where it is not known."""
+    """Order of random offsets; None if it is unknown."""
     options = job.options
     skew = options.get("random_distribution", "random").partition(",")[0]
     if skew != "random":
         kind, _, rest = skew.partition(":")
         try:
-            # What follows Zipf's exponent is where the popular blocks lie.
+            # The second field of Zipf's parameters is the place of the popular blocks.
             offsets = f"zipf:{rest.partition(':')[0]}" if kind == "zipf" else skew
             checked({"offsets": offsets})
             return offsets
@@ -121,5 +126,5 @@ def _offsets(job: Job) -> str | None:
 
 
 def options_in_words(options: Options) -> str:
-    """Options as in a job file, on one line."""
+    """Formats options as in a job file, on one line."""
     return " ".join(f"{key}={value}" if value else key for key, value in options.items())

@@ -1,14 +1,14 @@
-"""fio's logs beside its JSON (write_iops_log, write_lat_log), as one row for each second.
+"""fio's logs in the folder of its JSON (write_iops_log, write_lat_log), as one row per second.
 
 Sources: fio's HOWTO, "Log File Formats", iolog.c and stat.c: time in ms, value, direction, block
 size, and more columns from version to version; averaged with log_avg_msec, each direction in
-windows of its own. Of I/Os fio drops the last window. What a log does not cover gets what is left
-of the JSON's exact counts, so that a job's seconds add up to its totals. A window of latencies
-counts by the I/Os that completed in it. With log_window_value (before 3.37: log_max_value) a window
-has its highest latency, or both; with log_unix_epoch times count from 1970, and begin here with the
-first window.
-Logs of another run, which lie there under the same name, are told by their counts, and not used.
-Leaves out: logs of every single I/O (no log_avg_msec), and logs of windows longer than a second.
+windows of its own. Of I/Os fio drops the last window. Time that a log does not cover gets the rest
+of the JSON's exact counts, so that a job's seconds add up to its totals. A window of latencies is
+weighted by the I/Os that completed in it. With log_window_value (before 3.37: log_max_value) a
+window has its highest latency, or both; with log_unix_epoch times count from 1970, and begin here
+with the first window. Logs of another run under the same name are recognized by their counts, and
+not used. Leaves out: logs of every single I/O (no log_avg_msec), and logs of windows longer than a
+second.
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ from drivebay.targets.fio.figures import RUNTIME_MS_MAX, is_possible
 
 WINDOW_MS_MAX = 1000
 MEANS_WITHIN = 0.02
-"""By how much the logs' mean latency may differ from the JSON's without a word."""
+"""Largest relative difference between the mean latencies of logs and JSON that needs no warning."""
 LEAST, MOST = 0.8, 1.05
-"""A log's I/Os over those that the JSON counts in the same time; guess: a run is even so far."""
+"""Range of a log's I/Os divided by those of the JSON in the same time; guess: a run is this
+even.
+"""
 MAXIMA = {"1": "max", "max": "max", "maximum": "max", "both": "both"}
-"""What windows of latencies have, by log_window_value; else their means."""
+"""Content of windows of latencies, by log_window_value; without the option, their means."""
 Floats = npt.NDArray[np.float64]
 
 
 class Windows:
-    """The windows of one direction in one thread's log: their ends in ms, first a 0, and a value
-    and a maximum of each (of the first, nothing)."""
+    """The windows of one direction in one thread's log: their ends in ms, preceded by a 0, and a
+    value and a maximum for each (zeros for the first entry).
+    """
 
     def __init__(self) -> None:
         self.ends = [0.0]
@@ -46,22 +49,24 @@ class Windows:
         self.highest = [0.0]
 
     def add(self, end: float, value: float, highest: float) -> None:
-        """Takes a window in, from the end of the one before."""
+        """Adds a window, which begins at the end of the previous one."""
         self.ends.append(end)
         self.values.append(value)
         self.highest.append(highest)
 
     def with_idle_time(self, window_ms: float) -> Windows:
-        """The same where time without a window was without I/Os, and no window was late."""
-        found = Windows()
+        """Returns these windows with time that no window covers as time without I/Os, instead of
+        late windows.
+        """
+        filled = Windows()
         for end, value, highest in list(zip(self.ends, self.values, self.highest, strict=True))[1:]:
-            if end - found.ends[-1] > 1.5 * window_ms:
-                found.add(end - window_ms, 0.0, 0.0)
-            found.add(end, value, highest)
-        return found
+            if end - filled.ends[-1] > 1.5 * window_ms:
+                filled.add(end - window_ms, 0.0, 0.0)
+            filled.add(end, value, highest)
+        return filled
 
     def total(self) -> Floats:
-        """Of a rate a second: how much it is until each end."""
+        """Integral of a rate per second: the amount until each end."""
         lengths = np.diff(self.ends, prepend=0.0)
         return np.cumsum(np.array(self.values) * lengths / 1000)
 
@@ -70,7 +75,7 @@ Course = dict[str, Windows]
 
 
 def series(job: Job, beside: Path) -> pa.Table | str:
-    """The job's seconds from its logs in this folder, that of the JSON; or why there are none."""
+    """The job's seconds from its logs in the JSON's folder, or the reason why there are none."""
     window_ms = job.setting("log_avg_msec", 0, most=RUNTIME_MS_MAX) or 0
     if not _paths(job, "iops", beside):
         return "no logs were found"
@@ -82,7 +87,7 @@ def series(job: Job, beside: Path) -> pa.Table | str:
         return "the job ran for less than a second"
     rates, latencies = (_courses(job, kind, beside, window_ms) for kind in ("iops", "lat"))
     if not rates:
-        return "the logs beside it are empty"
+        return "its logs are empty"
     edges = np.arange(math.ceil(job.duration_s) + 1) * 1000 / job.time_scale
     counts = _counts(job, rates, edges)
     if counts is None:
@@ -92,11 +97,14 @@ def series(job: Job, beside: Path) -> pa.Table | str:
         ]
         counts = _counts(job, rates, edges)
     if counts is None:
-        return "the logs beside it are of another run, as they count other I/Os"
+        return "its logs are of another run, as they count other I/Os"
     n = len(edges) - 1
     mean, highest = _latency(job, rates, latencies, edges)
-    ios = {one: np.diff(np.rint(np.cumsum(counts[one])), prepend=0) for one in DIRECTIONS}
-    size = {one: side.bytes / max(1, side.ios) for one, side in job.sides.items()}
+    ios = {
+        direction: np.diff(np.rint(np.cumsum(counts[direction])), prepend=0)
+        for direction in DIRECTIONS
+    }
+    size = {direction: side.bytes / max(1, side.ios) for direction, side in job.sides.items()}
     columns = {
         "second": np.arange(n),
         "reads": ios["read"].astype(np.int64),
@@ -106,24 +114,24 @@ def series(job: Job, beside: Path) -> pa.Table | str:
         "latency_ns_mean": pa.array(mean, pa.float64(), mask=np.isnan(mean)),
         "latency_ns_max": pa.array(highest.astype(np.int64), pa.int64(), mask=highest == 0),
     }
-    rows = {one.name: columns.get(one.name, pa.nulls(n, one.type)) for one in SERIES_SCHEMA}
+    rows = {field.name: columns.get(field.name, pa.nulls(n, field.type)) for field in SERIES_SCHEMA}
     return pa.table(rows, schema=SERIES_SCHEMA)
 
 
 def _counts(job: Job, rates: Sequence[Course], edges: Floats) -> dict[str, Floats] | None:
-    """I/Os of each second and direction; None if they are not those that the JSON counts."""
+    """I/Os of each second and direction; None if they differ from those that the JSON counts."""
     counts = {}
     for direction, side in job.sides.items():
-        found, covered = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+        counted, covered = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
         for windows in (course[direction] for course in rates):
-            found += np.diff(np.interp(edges, windows.ends, windows.total()))
+            counted += np.diff(np.interp(edges, windows.ends, windows.total()))
             covered += np.diff(np.minimum(edges, windows.ends[-1])) / 1000 * job.time_scale
         covered /= len(rates)
         expected = side.ios * min(1.0, float(covered.sum()) / job.duration_s)
-        if not expected * LEAST <= found.sum() <= side.ios * MOST + 1:
+        if not expected * LEAST <= counted.sum() <= side.ios * MOST + 1:
             return None
-        _make_whole(found, covered, side.ios, job.duration_s)
-        counts[direction] = found
+        _make_whole(counted, covered, side.ios, job.duration_s)
+        counts[direction] = counted
     return counts
 
 
@@ -152,8 +160,8 @@ def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course
         for end, value, highest, direction in rows:
             if (
                 not course or end - zero < course[direction].ends[-1]
-            ):  # the next thread's, in one file
-                course = {one: Windows() for one in DIRECTIONS}
+            ):  # the next thread's, in the same file
+                course = {direction: Windows() for direction in DIRECTIONS}
                 courses.append(course)
             course[direction].add(end - zero, value, highest)
     return courses
@@ -164,8 +172,9 @@ def _window_value(job: Job) -> str | None:
 
 
 def _rows(path: Path, with_both: bool) -> list[tuple[float, float, float, str]]:
-    """End in ms, value, highest value and direction of each line that is a window: what is cut off,
-    or filled up with zeros, is none."""
+    """End in ms, value, highest value and direction of each valid line; lines that are cut off
+    or filled up with zeros are skipped.
+    """
     rows = []
     try:
         text = documents.text(documents.read(path, bytes_max=documents.KEPT_BYTES_MAX))
@@ -183,7 +192,9 @@ def _rows(path: Path, with_both: bool) -> list[tuple[float, float, float, str]]:
 
 
 def _make_whole(counts: Floats, covered: Floats, total: int, duration_s: float) -> None:
-    """Gives what the log lacks to the time that it does not cover; else scales it to the total."""
+    """Assigns the I/Os that the log lacks to the time that it does not cover; without such time,
+    scales the counts to the total.
+    """
     length = np.minimum(1.0, np.maximum(0.0, duration_s - np.arange(len(counts))))
     open_s = np.maximum(0.0, length - covered)
     missing = total - counts.sum()
@@ -196,8 +207,9 @@ def _make_whole(counts: Floats, covered: Floats, total: int, duration_s: float) 
 def _latency(
     job: Job, rates: Sequence[Course], latencies: Sequence[Course], edges: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean and highest latency of each second in ns of the drive's clock; NaN and 0 where they are
-    not known. Between a window's ends its I/Os have its mean."""
+    """Mean and highest latency of each second in ns of the drive's clock; NaN and 0 if unknown.
+    Within a window its I/Os have its mean.
+    """
     n = len(edges) - 1
     sums, ios, highest = np.zeros(n), np.zeros(n), np.zeros(n)
     if len(rates) != len(latencies):
@@ -206,11 +218,11 @@ def _latency(
         for direction in DIRECTIONS:
             windows, counted = latency[direction], rate[direction]
             last_ms = max(job.runtime_ms, windows.ends[-1])
-            # The last window of I/Os is missing: they went on as before.
+            # The last window of I/Os is missing: the previous rate is assumed to continue.
             left = counted.values[-1] * max(0.0, last_ms - counted.ends[-1]) / 1000
             total = counted.total()
             times, until = [*counted.ends, last_ms], [*total, total[-1] + left]
-            at_ends, at_edges = (np.interp(one, times, until) for one in (windows.ends, edges))
+            at_ends, at_edges = (np.interp(ends, times, until) for ends in (windows.ends, edges))
             moved = np.diff(at_ends, prepend=0.0)
             spent = np.cumsum(np.array(windows.values) * moved)
             sums += np.diff(np.interp(at_edges, at_ends, spent))
@@ -230,7 +242,7 @@ def _latency(
 
 
 def _compare(job: Job, mean: float) -> None:
-    """Says so where the logs' mean latency is not the JSON's."""
+    """Warns if the mean latency of the logs differs from the JSON's."""
     expected = job.latency_ns_mean
     if expected is not None and mean and abs(mean - expected) > MEANS_WITHIN * expected:
         job.warnings.add(

@@ -1,4 +1,4 @@
-"""The last JSON document in fio's output; what is refused is said as it was seen.
+"""Finds the last JSON document in fio's output; errors describe the text as it is in the file.
 
 Sources: fio's json.c and stat.c (3.33 to 3.42). Figures are read elsewhere (targets.fio.figures).
 """
@@ -17,27 +17,28 @@ from drivebay.common.errors import UserError
 AGAIN = "write it again with: fio --output-format=json+ --output=FILE JOB.fio"
 DIGITS_MAX = 1000
 INT_BITS = 4 * DIGITS_MAX
-"""Of numbers that are not read; those that are read have limits of their own, and names."""
+"""Limit for numbers that are not read; those that are read have limits and names of their own."""
 _DOCUMENT = re.compile(r"^\{|\{\s*\"fio version\"", re.MULTILINE)
-"""Where a document of fio may begin: a brace in a warning is none."""
+"""Beginning of a fio document; a brace in a warning does not match."""
 _OBJECT = re.compile(r"\{\s*(\"|\Z)")
 _LITERALS = ("true", "false", "null", "-")
 
 
 def last_document(path: Path) -> dict[str, Any]:
-    """The last JSON document in the file that fio wrote; text around the documents is skipped.
-    Raises UserError if there is none, or what follows the last whole one is a damaged one or one
-    that is cut off."""
+    """Returns the last JSON document in a file that fio wrote; text around the documents is
+    skipped. Raises UserError if there is none, or a damaged or incomplete one follows the
+    last complete one.
+    """
     shown = documents.printable(str(path))
     try:
         content = documents.read(path, bytes_max=documents.KEPT_BYTES_MAX)
     except OSError as problem:
         raise UserError(f"{shown} cannot be read: {problem.strerror}", AGAIN) from None
     except ValueError as problem:
-        raise UserError(f"{shown} is no JSON of fio: {problem}", AGAIN) from None
+        raise UserError(f"{shown} is not JSON of fio: {problem}", AGAIN) from None
     text = documents.text(content)
     decoder, at = json.JSONDecoder(parse_int=_whole), 0
-    found, broken = None, ""
+    last, broken = None, ""
     while (begin := _DOCUMENT.search(text, at)) is not None:
         at = begin.end()
         try:
@@ -48,25 +49,29 @@ def last_document(path: Path) -> dict[str, Any]:
                 broken = broken or _seen(text, problem)
             continue
         if isinstance(value, dict) and "fio version" in value:
-            found, broken = value, ""
+            last, broken = value, ""
     if broken:
         raise UserError(f"{shown} {broken}", AGAIN)
-    if found is None:
-        raise UserError(f"{shown} holds no JSON of fio", AGAIN)
-    return found
+    if last is None:
+        raise UserError(f"{shown} has no JSON of fio", AGAIN)
+    return last
 
 
 def _seen(text: str, problem: Exception) -> str:
-    """What is wrong with a document, in words."""
+    """Describes the damage of a document."""
     if not isinstance(problem, json.JSONDecodeError):
-        words = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
-        return f"is damaged: {words}"
+        reason = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
+        return f"is damaged: {reason}"
     rest = text[problem.pos :].strip()
-    if problem.msg.startswith("Unterminated") or any(one.startswith(rest) for one in _LITERALS):
+    if problem.msg.startswith("Unterminated") or any(
+        literal.startswith(rest) for literal in _LITERALS
+    ):
         return "is cut off: its JSON does not end"
     return f"is damaged: {problem.msg} in line {problem.lineno}"
 
 
 def _whole(digits: str) -> int | float:
-    """A whole number; one that Python would not convert is infinite, and is told by its field."""
+    """Converts an integer; one too long for Python becomes infinite, and is refused later with
+    its field's name.
+    """
     return int(digits) if len(digits) <= DIGITS_MAX else math.inf

@@ -1,11 +1,11 @@
-"""Shorter conditions under which derivatives are taken, in which the same mechanisms act.
+"""Shorter conditions for derivatives, in which the same mechanisms are active.
 
-A drive of 512 GB becomes one of 32 GB or less that behaves alike; traces and what takes longer than
-a minute take as much less time, and the drive warms up in that time. So the scaled Destroyer comes
-to the steady state that the whole one comes to: 493 MB/s, 1,167 us and 2.1 % over 10 ms on a 32nd
-of the SM951, 469 MB/s, 1,302 us and 2.4 % on the whole drive. Leaves out: what seconds show and not
-shares of them, the journal's checkpoints, for which consistency tests are run in their whole length
-(`WHOLE`), and intervals, of which the first is run, in a third of its length.
+A drive of 512 GB becomes one of 32 GB or less that behaves alike; traces and phases longer than a
+minute are shortened in the same proportion, and the drive warms up in that time. So the scaled
+Destroyer reaches the same steady state as the whole one: 493 MB/s, 1,167 us and 2.1 % over 10 ms on
+a 32nd of the SM951, 469 MB/s, 1,302 us and 2.4 % on the whole drive. Leaves out: effects that
+depend on absolute seconds, such as the journal's checkpoints, for which consistency tests are run
+in their whole length (`WHOLE`); and intervals, of which the first is run, in a third of its length.
 """
 
 from __future__ import annotations
@@ -36,25 +36,30 @@ SMALL_BYTES = {
     "content-writes": 160e9,
     "steady-units": 160e9,
 }
-"""Capacity of the scaled drive, by trace, test or kind of test: the less, the shorter the test is.
-When a drive throttles is told to a second, so that test is not as short as it could be. Figures of
-tests of today's drives are these parts of a per cent off, or a few: docs/fidelity.md."""
+"""Capacity of the scaled drive, by trace, test or kind of test: the smaller, the shorter the
+test. The thermal test keeps more, because its time until throttling has a resolution of a
+second. Figures of tests of today's drives differ by these parts of a per cent, or by a few
+per cent: docs/fidelity.md.
+"""
 USUAL_BYTES = 32e9
 LEAST_PAGES = 8
-"""Of a block of the scaled drive."""
+"""Smallest number of pages in a block of the scaled drive."""
 LONG_S = 60.0
-"""What takes longer is shortened with the drive."""
+"""Longer loads are shortened with the drive."""
 AGED = frozenset({"aged-random"})
-"""Tests whose phases of writes are as much shorter as the drive is smaller however short they are,
-so that they find as much of it unwritten, and whose deep reads are enough for percentiles."""
+"""Tests whose write phases are shortened with the drive however short they are, so that they
+meet the same share of unwritten space, and whose deep reads suffice for percentiles.
+"""
 DEEP, DEEP_S = 32, 3.0
-"""Queue depth of deep reads, and how long they are then."""
+"""Queue depth of deep reads, and their shortened duration."""
 WHOLE = {"map_journal": {"consistency"}}
 """Sections of parameters for which tests of a kind are run in their whole length."""
 
 
 def is_long(test: Test) -> bool:
-    """Whether something in it takes so long that heat and garbage collection change on the way."""
+    """True if a part of the test is long enough for heat and garbage collection to change
+    meanwhile.
+    """
     loads = [step.load.duration_s for step in test.prepare if step.load is not None]
     phases = [phase.workload.duration_s for phase in test.phases if phase.replay is None]
     replays = any(phase.replay is not None for phase in test.phases)
@@ -62,12 +67,12 @@ def is_long(test: Test) -> bool:
 
 
 def wholly_for(test: Test, section: str) -> bool:
-    """Whether derivatives by parameters of this section need the test in its whole length."""
+    """True if derivatives by parameters of this section need the test in its whole length."""
     return test.kind in WHOLE.get(section, set())
 
 
 def shorter(profile: Profile, test: Test, *, full_size: bool) -> tuple[Profile, Test]:
-    """The drive and the test of the short condition."""
+    """Returns the drive and the test of the short condition."""
     if full_size:
         return profile, test
     test = _first_interval(test)
@@ -101,11 +106,11 @@ def shorter(profile: Profile, test: Test, *, full_size: bool) -> tuple[Profile, 
 
 
 def _first_interval(test: Test) -> Test:
-    """Of a test whose phases are repeated, a third of the first interval."""
+    """Reduces a test with repeated phases to a third of the first interval."""
     first = [phase for phase in test.phases if interval_of(phase.label)[1] == 1]
     if len(first) == len(test.phases):
         return test
-    phases = tuple(with_load(one, duration_s=one.workload.duration_s / 3) for one in first)
+    phases = tuple(with_load(phase, duration_s=phase.workload.duration_s / 3) for phase in first)
     return test.model_copy(update={"phases": phases})
 
 

@@ -1,6 +1,6 @@
-"""What a fit runs and what it is compared with: drives, tests on them, observed figures.
+"""Experiment of a fit: drives, tests on them, and the observed figures to compare with.
 
-They are made of a review's result or of published rows (`observed`).
+Experiments are made from a review's result or from published rows (`observed`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ from drivebay.lab.validate.runs import as_run
 from drivebay.lab.validate.values import Figures, NotReached, kept, value_of
 
 SCALE = 0.01
-"""A relative error of a folder's figure that counts as one; guess: what reviews repeat to."""
+"""Relative error of a folder's figure that counts as one unit; guess: the repeatability of
+reviews.
+"""
 MISSING = math.log(2)
-"""An evaluation without the figure (a rate that never falls) counts as wrong by a factor of two."""
+"""Error of an evaluation that lacks the figure (a rate that never falls): a factor of two."""
 FAR = 3.0
-"""From so many scales on an error counts ever less: one figure that the model cannot give must not
-spoil the others (the knee of the soft L1 loss)."""
+"""Number of scales beyond which errors count less and less: a figure that the model cannot
+reproduce must not spoil the others (the knee of the soft L1 loss).
+"""
 
 Relation = Literal["eq", "lt", "gt", "range"]
 
 KINDS_OF_PHASES = {"ladder", "ladders", "mixed", "sizes", "loads", "compression"}
-"""Kinds of which every phase's rate is a figure; of other kinds only the keys below."""
+"""Kinds of tests with a figure for every phase's rate; other kinds have only the keys below."""
 KEYS = {
     "consistency": ("mean_iops", "burst_iops", "burst_s"),
     "thermal": ("throttle_after_s", "initial_rate", "throttled_rate"),
@@ -48,12 +51,12 @@ Job = Run
 
 @dataclass(frozen=True)
 class Observation:
-    """A figure to be met.
+    """A figure to be reproduced.
 
-    `name` is TEST/KEY, or the id of a published row. `value` is in `unit`; of a "range" it is the
-    lower end and `high` the upper one. `scale` is the relative error that counts as one,
-    `bound_percent` how far it may be off. It is read from one figure of a job or is the ratio of
-    two (`figures`), times `factor`, less `less`.
+    `name` is TEST/KEY, or the id of a published row. `value` is in `unit`; for a "range" it is the
+    lower end and `high` the upper one. `scale` is the relative error that counts as one unit,
+    `bound_percent` the largest acceptable error. The figure is read from one figure of a job or is
+    the ratio of two (`figures`), times `factor`, less `less`.
     """
 
     name: str
@@ -71,11 +74,11 @@ class Observation:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """The jobs that it is read from."""
+        """The jobs that the figure is read from."""
         return tuple(job for job, _ in self.figures)
 
     def read(self, done: Mapping[Job, Figures]) -> float | None:
-        """The figure from what its jobs gave; None if a job has none."""
+        """Computes the figure from its jobs' figures; None if a job lacks one."""
         try:
             value, *over = (value_of(done[job], key) for job, key in self.figures)
             return float(value / (over[0] if over else 1.0) * self.factor - self.less)
@@ -83,7 +86,7 @@ class Observation:
             return None
 
     def error(self, mine: float | None) -> float:
-        """Logarithm of the ratio to what was given; 0 where a bound holds.
+        """Logarithm of the ratio to the observed value; 0 if a bound holds.
 
         >>> observation = Observation("S061", "random-read", "read", "IOPS", 90e3, 0.05, "gt")
         >>> observation.error(95e3), round(observation.error(81e3), 3)
@@ -106,33 +109,36 @@ class Observation:
 
 
 def figures_of(test: Measured) -> dict[str, Figure]:
-    """The figures of a test that can be fitted to, by key: rate@PHASE, power@PHASE (MB/s, W), and
-    those of its kind; with value None where there is none."""
+    """Figures of a test that can be fitted to, by key: rate@PHASE, power@PHASE (MB/s, W), and
+    those of its kind; missing ones have the value None.
+    """
     kind = test.test.kind
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     for key in KEYS.get(kind, () if kind in KINDS_OF_PHASES else test.main):
         if key == "mean_iops" and "mean_rate" in test.main:
             key = "mean_rate"
         if key in test.figures:
-            found[key] = test.figures[key]
+            figures[key] = test.figures[key]
     for phase in test.phases:
         step = phase.step
         if kind in KINDS_OF_PHASES:
             sd, n = (step.rate.sd, step.rate.n) if step.rate else (None, 0)
             name = f"Rate, {step.label}"
-            found[f"rate@{step.label}"] = Figure(
+            figures[f"rate@{step.label}"] = Figure(
                 f"rate@{step.label}", name, step.rate_mb_s, "MB/s", sd, n=n
             )
         if kind in POWERED and step.power is not None:
             name = f"Power, {step.label}"
-            found[f"power@{step.label}"] = Figure(
+            figures[f"power@{step.label}"] = Figure(
                 f"power@{step.label}", name, step.power.mean, "W", step.power.sd, n=step.power.n
             )
-    return found
+    return figures
 
 
 def scale_of(figure: Figure) -> float:
-    """How far a figure may be off to count as one: 1 %, and what its samples leave open."""
+    """Relative error that counts as one unit: 1 %, combined with the standard error of the
+    samples.
+    """
     if figure.value is None or figure.spread is None or figure.value <= 0:
         return SCALE
     standard_error = figure.spread / math.sqrt(max(figure.n, 1))
@@ -142,19 +148,19 @@ def scale_of(figure: Figure) -> float:
 
 
 def loss(residuals: Mapping[str, float]) -> float:
-    """Soft L1: squares up to some `FAR` scales, then linear; 0 if all figures are met."""
+    """Soft L1: quadratic up to about `FAR` scales, then linear; 0 if all figures are met."""
     square = FAR * FAR
     return sum(2 * square * (math.sqrt(1 + (r * r) / square) - 1) for r in residuals.values())
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is run, and the observations that it is compared with.
+    """The tests to run, and the observations to compare them with.
 
-    `tests` are those that evaluations run, `full` the same in the length in which they were
-    measured, and the held-out ones. `observations` are fitted, `whole` are all figures of those
-    tests, `held_out` those of the other ones. `words` names the data; `notes` what to know
-    of it. `seed` is that of the virtual drives.
+    `tests` are those that evaluations run, `full` the same in their measured length, with the
+    held-out ones. `observations` are fitted, `whole` are all figures of those tests, `held_out`
+    those of the held-out ones. `description` names the data; `notes` are remarks about it. `seed`
+    is that of the virtual drives.
     """
 
     base: Profile
@@ -163,14 +169,17 @@ class Experiment:
     observations: tuple[Observation, ...]
     whole: tuple[Observation, ...]
     held_out: tuple[Observation, ...]
-    words: str
+    description: str
     notes: tuple[str, ...]
     seed: int
 
     def profile(self, job: Job, values: Mapping[Parameter, float]) -> Profile:
-        """The drive of a job with those of these values that it has from the fitted one. Raises
-        UserError if there can be no such drive."""
-        own = {one: value for one, value in values.items() if self.moves(job, one)}
+        """The drive of a job, with the values that it shares with the fitted drive. Raises
+        UserError if such a drive is not possible.
+        """
+        own = {
+            parameter: value for parameter, value in values.items() if self.moves(job, parameter)
+        }
         if not job.drive:
             return with_values(self.base, list(own), list(own.values()))
         member = job.in_its_host(catalog.load(job.profile))
@@ -178,25 +187,35 @@ class Experiment:
         return as_run(job, changed(fitted, job.variants))
 
     def moves(self, job: Job, parameter: Parameter) -> bool:
-        """Whether the job's drive has this parameter, value and source, from the fitted one."""
+        """True if the job's drive shares this parameter, value and source, with the fitted
+        drive.
+        """
         if not job.drive:
             return True
         own = leaves.at(catalog.load(job.profile).raw, parameter.name)
         return own is not None and bool(own == leaves.at(self.base.raw, parameter.name))
 
-    def keep(self, job: Job, found: Measured) -> Figures:
-        """Of a job's figures those that observations are read from."""
+    def keep(self, job: Job, measured: Measured) -> Figures:
+        """Figures of a job that observations are read from."""
         every = (*self.observations, *self.whole, *self.held_out)
-        return kept(found, {key for one in every for own, key in one.figures if own == job})
+        return kept(
+            measured,
+            {key for observation in every for own, key in observation.figures if own == job},
+        )
 
 
 def fingerprint(experiment: Experiment, parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """All that an evaluation's outcome depends on, for the journal's head; JSON values."""
+    """All data that an evaluation's outcome depends on, for the journal's head; JSON values."""
     return {
         "profile": json.loads(experiment.base.json()),
         "parameters": [
-            {"name": one.name, "start": one.start, "low": one.low, "high": one.high}
-            for one in parameters
+            {
+                "name": parameter.name,
+                "start": parameter.start,
+                "low": parameter.low,
+                "high": parameter.high,
+            }
+            for parameter in parameters
         ],
         "tests": _data(experiment.tests),
         "full": _data(experiment.full),

@@ -1,11 +1,11 @@
 """One fit from top to bottom: screen, search, identifiability, check at full length.
 
-Stages: which figure depends on which parameter is tried out first (screen). The quick tests alone
-are solved first, for the parameters that they show; then all tests for all parameters, steady state
-and heat among them. To solve is to go down by least squares; only where these end in a valley that
-is not deep enough, CMA-ES searches the whole ranges. A test whose short form is met, but not the
-test itself, is run whole from then on. At the end every test is run in the length in which it was
-measured, the held-out ones too. Parameters on which nothing depends stay as they were.
+Stages: the screen finds which figures depend on which parameters. The quick tests are solved first,
+for the parameters that they depend on; then all tests for all parameters, including steady state
+and heat. Solving means descending by least squares; only if that ends in a minimum that is not deep
+enough, CMA-ES searches the whole ranges. If a test's short form is met but not the test itself, it
+is run whole from then on. At the end every test is run in its measured length, including the
+held-out ones. Parameters without effect on any figure are unchanged.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from drivebay.lab.journal import Journal
 from drivebay.targets.virtual.states import workers_with_states
 
 EVALUATIONS_EACH = 25
-"""Trials of the search for each parameter, unless the user says how many."""
+"""Evaluations of the search per parameter, unless the user sets a number."""
 JOBS_MAX = 256
 QUICK_S = 60.0
-"""A test is quick if its phases take at most so many seconds of the drive's time."""
+"""Longest total duration of the phases of a quick test, in seconds of the drive's time."""
 SCREEN = 0.2
-"""How far each parameter is moved to see what depends on it, in ranges, both ways."""
+"""Step of each parameter in the screen, as a share of its range, in both directions."""
 SEEN = 0.001
-"""A figure depends on a parameter if it then changes by more than this share."""
+"""Smallest relative change of a figure that counts as a dependence on the parameter."""
 
 
 def fit(
@@ -74,25 +74,24 @@ def fit(
     data : a result folder (of a real or a virtual drive); or ids of published rows, as a list or
         "S058,S060"; or a drive of the catalog, for all rows about it.
     base : the profile to begin from: a catalog name, a path, or a loaded profile.
-    parameters : what to fit: dotted names, "nand.read_us"; a whole section's values that have a
-        range, "energy"; or with a range of your own, "nand.read_us=55..70". Nothing leaves its
-        range.
+    parameters : the values to fit: "nand.read_us"; a section, "energy", for all its values with a
+        range; or with a range of your own, "nand.read_us=55..70". No value leaves its range.
     only : tests of the folder (or rows) to fit to, instead of all but traces.
     hold_out : tests (or rows) to keep out of the fit, and to predict with its result.
-    out : the profile to write; beside it lies the fit's journal, NAME.journal.jsonl.
+    out : the profile to write; the fit's journal, NAME.journal.jsonl, is put into the same folder.
     evaluations : most drives tried by the search, default 25 per parameter; derivatives take more.
     jobs : workers, default one per processor; changes no figure.
     seed : 0 to 2**53 - 1, of the search and of the virtual drives; the same seed, the same fit.
-    resume : go on with the journal beside `out`.
-    from_middle : begin in the middle of every range instead of at the profile's values, so that
-        what comes out owes nothing to them.
-    progress : called with what is being done and how many drives were tried so far.
+    resume : continue with the journal of `out`.
+    from_middle : begin in the middle of every range instead of at the profile's values, so that the
+        result does not depend on them.
+    progress : called with the current stage and the number of drives tried so far.
 
     Returns
     -------
     Calibration
         The calibrated profile; parameters with standard errors; figures observed, before and after
-        the fit; which parameters the data identify (`identifiability`).
+        the fit; the parameters that the data identify (`identifiability`).
 
     Raises
     ------
@@ -100,7 +99,7 @@ def fit(
         For an unknown parameter, one without a range, a folder without usable figures, a journal of
         another fit.
     Interrupted
-        On SIGINT, SIGTERM or SIGHUP; `resume` goes on.
+        On SIGINT, SIGTERM or SIGHUP; `resume` continues.
 
     Examples
     --------
@@ -118,14 +117,14 @@ def fit(
     wanted = experiment_for(data, start, only=only, hold_out=hold_out, seed=seed)
     named = select_parameters(start, parameters)
     if from_middle:
-        named = tuple(replace(one, start=one.value(0.5)) for one in named)
+        named = tuple(replace(parameter, start=parameter.value(0.5)) for parameter in named)
     _can_be_written(path, resume=resume)
     journal = Journal()
     if path is not None:
         head = {**fingerprint(wanted, named), "search_seed": seed}
         journal.open(Journal.beside(path), head, resume=resume)
     elif resume:
-        raise UserError("--resume needs --out, beside which the journal lies", "--out PROFILE.toml")
+        raise UserError("--resume needs --out, whose folder has the journal", "--out PROFILE.toml")
     go_on = "give the same command again with --resume" if path else "give the same command again"
     workers = jobs or workers_with_states(start.memory_bytes)
     with contextlib.closing(journal):
@@ -160,7 +159,7 @@ def _can_be_written(path: Path | None, *, resume: bool) -> None:
 
 
 class _Fit:
-    """The stages, and what they share."""
+    """The stages of a fit, and their shared state."""
 
     def __init__(
         self,
@@ -175,10 +174,10 @@ class _Fit:
         self._experiment, self._parameters, self._trials = experiment, parameters, trials
         self._seed, self._left = seed, evaluations
         self._progress = progress
-        self._start: Values = tuple(one.start for one in parameters)
+        self._start: Values = tuple(parameter.start for parameter in parameters)
 
     def run(self, out: Path | None) -> Calibration:
-        """Screen, fit, lengthen where short tests misled, and report."""
+        """Screens, fits, repeats with whole tests if short ones were misleading, and reports."""
         whole = self._screened()
         best = self._fitted(whole)
         if long := self._misled(best):
@@ -197,11 +196,11 @@ class _Fit:
             slopes,
         )
         insensitive = [p.name for i, p in enumerate(self._parameters) if i not in whole.active]
-        said = tuple(
+        unaffected = tuple(
             f"No figure that was fitted depends on {name}: it stays as it was."
             for name in insensitive
         )
-        known = replace(known, sentences=known.sentences + said)
+        known = replace(known, sentences=known.sentences + unaffected)
         spread = _spread(whole.observations, slopes, known)
         if held_out := self._held_out(whole):
             self._tell("intervals")
@@ -210,7 +209,9 @@ class _Fit:
         return self._result(best, known, spread, whole.active, out)
 
     def _screened(self) -> Problem:
-        """The whole problem: jobs that depend on something, parameters that something shows."""
+        """Screens the parameters; returns the problem reduced to parameters with an effect and
+        the jobs that they affect.
+        """
         self._tell("screen")
         jobs = tuple(sorted(self._experiment.tests))
         problem = Problem(
@@ -229,22 +230,22 @@ class _Fit:
                 moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
                 points.append(problem.values(moved))
         self._seen = points
-        found = self._trials.run(points, jobs)
+        results = self._trials.run(points, jobs)
         first = {
-            observation.name: observation.read(found[0])
+            observation.name: observation.read(results[0])
             for observation in self._experiment.observations
         }
         self._moves: set[tuple[int, Job]] = set()
         for index in problem.active:
-            for there in found[2 * index + 1 : 2 * index + 3]:
-                if not any(there.values()):
-                    continue  # no possible drive: it tells nothing
+            for figures in results[2 * index + 1 : 2 * index + 3]:
+                if not any(figures.values()):
+                    continue  # not a possible drive
                 for observation in self._experiment.observations:
-                    if _differ(first[observation.name], observation.read(there)):
+                    if _differ(first[observation.name], observation.read(figures)):
                         self._moves |= {(index, job) for job in observation.jobs}
         seen = {job for _, job in self._moves}
         if not seen:
-            names = ", ".join(one.name for one in self._parameters)
+            names = ", ".join(parameter.name for parameter in self._parameters)
             raise UserError(
                 f"no figure depends on {names}",
                 "fit to tests that do: --only TEST; or fit other parameters",
@@ -258,49 +259,51 @@ class _Fit:
         return replace(problem, observations=observations, jobs=tuple(sorted(seen)), active=active)
 
     def _fitted(self, whole: Problem) -> Values:
-        """The best values of all stages."""
+        """The best values after all stages."""
         best, quick = self._first(whole), self._quick(whole)
         if quick is not None and quick.jobs != whole.jobs:
             best = self._solved(quick, best, "quick tests", seed=self._seed)
         return self._solved(whole, best, "all tests", seed=self._seed + 1)
 
     def _first(self, problem: Problem) -> Values:
-        """The best of the places that the screen has looked at."""
-        found = problem.many(self._seen)
-        costs = [problem.cost(p, r) for p, r in zip(self._seen, found, strict=True)]
+        """The best of the points that the screen evaluated."""
+        residuals = problem.many(self._seen)
+        costs = [problem.cost(p, r) for p, r in zip(self._seen, residuals, strict=True)]
         return min(zip(costs, self._seen, strict=True))[1]
 
-    def _solved(self, problem: Problem, first: Values, what: str, *, seed: int) -> Values:
-        """Least squares; only where they end in a valley that is not deep enough, a search over the
-        whole ranges, and again."""
-        self._tell(what)
+    def _solved(self, problem: Problem, first: Values, stage: str, *, seed: int) -> Values:
+        """Solves by least squares; if the minimum is not deep enough, searches the whole ranges
+        and solves again.
+        """
+        self._tell(stage)
         best = local_search(problem, first)
         if self._off(problem, best):
-            self._tell(f"search, {what}")
+            self._tell(f"search, {stage}")
             count = EVALUATIONS_EACH * len(problem.active) if self._left is None else self._left
             best = local_search(problem, global_search(problem, best, evaluations=count, seed=seed))
         return best
 
     def _misled(self, at: Values) -> set[Job]:
-        """The tests whose short forms are met, but not they themselves at their full length: what
-        was cut off tells something of its own."""
+        """Tests whose short forms are met, while they themselves are not at their full length:
+        the part that was cut off matters.
+        """
         self._tell("check at full length")
         experiment = self._experiment
         cut = [job for job in experiment.tests if experiment.tests[job] != experiment.full[job]]
         if not cut:
             return set()
-        (found,) = self._trials.run([at], sorted(cut), full=True)
+        (results,) = self._trials.run([at], sorted(cut), full=True)
         return {
             job
             for observation in experiment.whole
             for job in observation.jobs
-            if job in found
-            and abs(100 * np.expm1(observation.error(observation.read(found))))
+            if job in results
+            and abs(100 * np.expm1(observation.error(observation.read(results))))
             > observation.bound_percent
         }
 
     def _lengthen(self, jobs: set[Job]) -> None:
-        """Fits to these tests as they were measured, from now on."""
+        """Fits to these tests in their measured length from now on."""
         self._trials.lengthen(jobs)
         experiment = self._experiment
         kept = tuple(
@@ -318,7 +321,7 @@ class _Fit:
         )
 
     def _quick(self, whole: Problem) -> Problem | None:
-        """The same with the quick tests alone, and the parameters that they show."""
+        """The problem reduced to the quick tests and the parameters that affect them."""
         jobs = tuple(job for job in whole.jobs if self._is_quick(job))
         observations = tuple(
             observation for observation in whole.observations if set(observation.jobs) <= set(jobs)
@@ -329,11 +332,11 @@ class _Fit:
         return replace(whole, observations=observations, jobs=jobs, active=active)
 
     def _held_out(self, whole: Problem) -> Problem | None:
-        """The tests that were kept out, in their whole length."""
+        """The problem with the held-out tests, in their whole length."""
         observations = self._experiment.held_out
         if not observations:
             return None
-        jobs = {job for one in observations for job in one.jobs}
+        jobs = {job for observation in observations for job in observation.jobs}
         self._trials.lengthen(jobs - set(self._experiment.tests))
         return replace(whole, observations=observations, jobs=tuple(sorted(jobs)))
 
@@ -370,25 +373,25 @@ class _Fit:
         rows = {index: place for place, index in enumerate(active)}
         fitted = tuple(
             Estimate(
-                one.name,
-                one.start,
+                parameter.name,
+                parameter.start,
                 value,
-                one.low,
-                one.high,
+                parameter.low,
+                parameter.high,
                 float(known.sd[rows[i]]) if i in rows else None,
                 float(known.open_share[rows[i]]) if i in rows else None,
             )
-            for i, (one, value) in enumerate(zip(self._parameters, best, strict=True))
+            for i, (parameter, value) in enumerate(zip(self._parameters, best, strict=True))
         )
         changed = [i for i in rows if best[i] != self._start[i]]
         moved = [self._parameters[i] for i in changed]
-        source = f"fitted by drivebay calibrate, seed {self._seed}, to {experiment.words}"
+        source = f"fitted by drivebay calibrate, seed {self._seed}, to {experiment.description}"
         profile = with_values(experiment.base, moved, [best[i] for i in changed], source=source)
         name = write.name_of(out) if out is not None else f"{experiment.base.name}-fitted"[:64]
         intervals = _intervals(experiment, spread)
         content = write.text(
             profile,
-            [one.name for one in moved],
+            [parameter.name for parameter in moved],
             name=name,
             head=head(experiment, known, figures),
             intervals=intervals,
@@ -399,40 +402,46 @@ class _Fit:
         else:
             profile = catalog.from_resolved({**profile.raw, "intervals": intervals})
         return Calibration(
-            profile, content, out, fitted, figures, known, experiment.words, experiment.notes,
+            profile, content, out, fitted, figures, known, experiment.description, experiment.notes,
             self._trials.count, self._seed,
         )  # fmt: skip
 
-    def _tell(self, what: str) -> None:
+    def _tell(self, stage: str) -> None:
         if self._progress is not None:
             progress = self._progress
-            self._trials.report_to(lambda count: progress(what, count))
+            self._trials.report_to(lambda count: progress(stage, count))
 
 
 def _spread(
     observations: Sequence[Observation], slopes: Floats, known: Identifiability
 ) -> dict[str, float]:
-    """How far each figure's logarithm is left open by the parameters, by the observation's name;
-    of bounds nothing is said."""
-    found = known.relative_sd(slopes, [one.scale for one in observations])
-    pairs = zip(observations, found, strict=True)
-    return {one.name: float(sd) for one, sd in pairs if one.relation == "eq"}
+    """Standard deviation of each figure's logarithm from the uncertainty of the parameters, by
+    the observation's name; only for equalities, not for bounds.
+    """
+    spreads = known.relative_sd(slopes, [observation.scale for observation in observations])
+    pairs = zip(observations, spreads, strict=True)
+    return {
+        observation.name: float(sd) for observation, sd in pairs if observation.relation == "eq"
+    }
 
 
 def _intervals(experiment: Experiment, spread: Mapping[str, float]) -> Intervals:
-    """The same as the profile keeps it, by test and key: of the fitted drive's own figures."""
-    found: Intervals = {}
-    for one in (*experiment.whole, *experiment.held_out):
-        jobs = one.jobs
+    """The spreads in the profile's form, by test and key, for the fitted drive's own figures."""
+    intervals: Intervals = {}
+    for observation in (*experiment.whole, *experiment.held_out):
+        jobs = observation.jobs
         own = len(jobs) == 1 and jobs[0].drive.partition("@")[0] in ("", experiment.base.name)
-        if own and one.name in spread:
-            key = one.name.partition("/")[2] or one.name
-            unit = {"us": "µs"}.get(one.unit, one.unit)
-            found.setdefault(jobs[0].test, {})[key] = (float(f"{spread[one.name]:.4g}"), unit)
-    return found
+        if own and observation.name in spread:
+            key = observation.name.partition("/")[2] or observation.name
+            unit = {"us": "µs"}.get(observation.unit, observation.unit)
+            intervals.setdefault(jobs[0].test, {})[key] = (
+                float(f"{spread[observation.name]:.4g}"),
+                unit,
+            )
+    return intervals
 
 
-def _differ(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is not other
-    return abs(one - other) > SEEN * abs(one)
+def _differ(first: float | None, other: float | None) -> bool:
+    if first is None or other is None:
+        return first is not other
+    return abs(first - other) > SEEN * abs(first)

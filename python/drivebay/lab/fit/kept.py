@@ -1,5 +1,6 @@
-"""What is kept in published/computed/ of fidelity and of that of today's drives: a fingerprint,
-leverage, shifts and derivatives."""
+"""Documents in published/computed/ for fidelity, and for fidelity of today's drives:
+fingerprint, leverage, shifts and derivatives.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +11,21 @@ from typing import Any
 import numpy as np
 
 from drivebay.analysis import fidelity
-from drivebay.lab.fit.linear import Floats, Found, Problem, groups
+from drivebay.lab.fit.linear import Floats, Posterior, Problem, groups
 from drivebay.lab.fit.parameters import Parameter
 from drivebay.lab.fit.sensitivity import Bench, Derivatives, Runs, coordinate_of, transformed, z_of
 from drivebay.lab.validate.verdicts import Validation, judge
 from drivebay.results import files
 
 LEAST_SD = 1e-4
-"""Figures that the parameters leave open by less are not kept."""
+"""Smallest standard deviation of a figure that is stored."""
 
 
-def problem_of(bench: Bench, found: Derivatives) -> tuple[Problem, list[int]]:
-    """The rows that have a figure, as the linear algebra takes them, and their numbers."""
+def problem_of(bench: Bench, derivatives: Derivatives) -> tuple[Problem, list[int]]:
+    """The rows that have a figure, as input of the linear algebra, and their numbers."""
     rows, values = [], []
     for i, row in enumerate(bench.rows):
-        value = bench.value(row, found.full)
+        value = bench.value(row, derivatives.full)
         if value is not None:
             rows.append(i)
             values.append(value)
@@ -32,12 +33,12 @@ def problem_of(bench: Bench, found: Derivatives) -> tuple[Problem, list[int]]:
     ends = [_bounds(row) for row in chosen]
     same = groups([row.published.id for row in chosen], [row.same_as for row in chosen])
     problem = Problem(
-        found.jacobian[rows],
-        found.start,
+        derivatives.jacobian[rows],
+        derivatives.start,
         np.array(values),
         np.array([(low + high) / 2 for low, high in ends]),
         np.array([(high - low) / 2 for low, high in ends]),
-        found.noise[rows],
+        derivatives.noise[rows],
         same,
     )
     return problem, rows
@@ -50,15 +51,17 @@ def _bounds(row: Any) -> tuple[float, float]:
 
 def document_of(
     bench: Bench,
-    found: Derivatives,
+    derivatives: Derivatives,
     problem: Problem,
     chosen: list[int],
-    known: Found,
+    known: Posterior,
     refits: list[dict[str, Any]],
     *,
     modern: bool,
 ) -> dict[str, Any]:
-    """All that is kept, of today's drives without what no row needs; numbers to five digits."""
+    """Makes the document to be stored, for today's drives without data that no row needs;
+    numbers have five digits.
+    """
     rows = {}
     for k, i in enumerate(chosen):
         row = bench.rows[i]
@@ -69,53 +72,65 @@ def document_of(
             "sd": _short(known.left_out_sd[k]),
             "posterior_sd": _short(known.sd[k]),
         }
-    for row in bench.rows:  # a statement that nothing of the drive fulfils
+    for row in bench.rows:  # a statement that the drive fulfils in no case
         rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0})
     rows = dict(sorted(rows.items()))
     if modern:
-        part = modern_derivatives(bench, found)
+        part = modern_derivatives(bench, derivatives)
         return {"fingerprint": fidelity.fingerprint(part["drives"]), "rows": rows, **part}
     return {
         "fingerprint": fidelity.fingerprint(),
         "rows": rows,
-        "parameters": _parameters(found, known),
-        "derivatives": _derivatives(found),
-        "figures": _figures(bench, found, known.covariance),
+        "parameters": _parameters(derivatives, known),
+        "derivatives": _derivatives(derivatives),
+        "figures": _figures(bench, derivatives, known.covariance),
         "refits": refits,
     }
 
 
-def modern_derivatives(bench: Bench, found: Derivatives) -> dict[str, Any]:
-    """What of today's drives can be computed from again when values have changed."""
+def modern_derivatives(bench: Bench, derivatives: Derivatives) -> dict[str, Any]:
+    """Data of today's drives from which results can be recomputed after values have changed."""
     return {
         "drives": sorted({row.published.drive for row in bench.plan.rows}),
         "parameters": [
-            {"name": one.name, "drives": found.drives[j], "stuck": j in found.stuck}
-            for j, one in enumerate(found.parameters)
+            {
+                "name": parameter.name,
+                "drives": derivatives.drives[j],
+                "stuck": j in derivatives.stuck,
+            }
+            for j, parameter in enumerate(derivatives.parameters)
         ],
-        "noise": {name: _short(one) for name, one in zip(found.rows, found.noise, strict=True)},
-        "derivatives": _derivatives(found),
+        "noise": {
+            name: _short(noise)
+            for name, noise in zip(derivatives.rows, derivatives.noise, strict=True)
+        },
+        "derivatives": _derivatives(derivatives),
     }
 
 
-def _derivatives(found: Derivatives) -> dict[str, dict[str, float]]:
+def _derivatives(derivatives: Derivatives) -> dict[str, dict[str, float]]:
     return {
-        name: {str(j): _short(found.jacobian[i, j]) for j in np.flatnonzero(found.jacobian[i])}
-        for i, name in enumerate(found.rows)
+        name: {
+            str(j): _short(derivatives.jacobian[i, j])
+            for j in np.flatnonzero(derivatives.jacobian[i])
+        }
+        for i, name in enumerate(derivatives.rows)
     }
 
 
 def kept_derivatives(bench: Bench, then: Mapping[str, Any], full: Runs) -> Derivatives:
-    """The derivatives that are kept of today's drives, of values that were others since. Raises
-    KeyError if a drive or a row is not among what is kept. `full`: the runs with the present
-    values."""
-    frees: dict[str, Parameter] = {}  # what drives shared may be split since, or shared now
+    """Stored derivatives of today's drives, adapted to values that have changed since. `full`:
+    the runs with the present values. Raises KeyError if a drive or a row is not in the stored
+    data.
+    """
+    # values that drives shared may have been separated since, or the reverse
+    frees: dict[str, Parameter] = {}
     drives: dict[str, list[str]] = {}
     column: dict[tuple[int, str], int] = {}
-    for j, one in enumerate(then["parameters"]):
-        for name in one["drives"]:
-            free = bench.free[name].get(one["name"])
-            if free is None:  # a profile has gone without it since
+    for j, parameter in enumerate(then["parameters"]):
+        for name in parameter["drives"]:
+            free = bench.free[name].get(parameter["name"])
+            if free is None:  # the profile no longer has this value
                 continue
             frees.setdefault(free.key, free)
             drives.setdefault(free.key, []).append(name)
@@ -132,7 +147,7 @@ def kept_derivatives(bench: Bench, then: Mapping[str, Any], full: Runs) -> Deriv
         names,
         tuple(frees.values()),
         tuple(tuple(some) for some in drives.values()),
-        np.array([z_of(one.at) for one in frees.values()]),
+        np.array([z_of(parameter.at) for parameter in frees.values()]),
         jacobian,
         np.array([then["noise"][name] for name in names]),
         full,
@@ -142,13 +157,14 @@ def kept_derivatives(bench: Bench, then: Mapping[str, Any], full: Runs) -> Deriv
 
 
 def joined(then: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The derivatives that are kept of today's drives, with those of some of them in their place,
-    or beside them; without what follows from them."""
+    """Stored derivatives of today's drives, with those of some of them replaced or added;
+    without the data that is computed from them.
+    """
     first = []
-    for one in then["parameters"]:
-        rest = [name for name in one["drives"]
+    for parameter in then["parameters"]:
+        rest = [name for name in parameter["drives"]
                 if fidelity.profile_of(name) not in new["drives"]]  # fmt: skip
-        first.append({**one, "drives": rest})
+        first.append({**parameter, "drives": rest})
     moved = {
         row: {str(int(j) + len(first)): change for j, change in changes.items()}
         for row, changes in new["derivatives"].items()
@@ -161,34 +177,37 @@ def joined(then: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _parameters(found: Derivatives, known: Found) -> list[dict[str, Any]]:
+def _parameters(derivatives: Derivatives, known: Posterior) -> list[dict[str, Any]]:
     sd = np.sqrt(np.diag(known.covariance))
     touched = {
-        j for changes in found.figures.values() for one in changes.values() for j in one
-    } | set(np.flatnonzero(np.abs(found.jacobian).sum(axis=0)).tolist())
+        j
+        for figures in derivatives.figures.values()
+        for changes in figures.values()
+        for j in changes
+    } | set(np.flatnonzero(np.abs(derivatives.jacobian).sum(axis=0)).tolist())
     return [
         {
-            "name": one.name,
-            "drives": sorted({name.partition("@")[0] for name in found.drives[j]}),
-            "value": _short(one.start),
-            "low": _short(one.low),
-            "high": _short(one.high),
-            "best": _short(one.value(coordinate_of(known.best[j]))),
+            "name": parameter.name,
+            "drives": sorted({name.partition("@")[0] for name in derivatives.drives[j]}),
+            "value": _short(parameter.start),
+            "low": _short(parameter.low),
+            "high": _short(parameter.high),
+            "best": _short(parameter.value(coordinate_of(known.best[j]))),
             "open": _short(float(sd[j])),
-            "read_off": one.read_off,
-            "moves": "stuck" if j in found.stuck else j in touched,
-            "source": one.source,
+            "read_off": parameter.read_off,
+            "moves": "stuck" if j in derivatives.stuck else j in touched,
+            "source": parameter.source,
         }
-        for j, one in enumerate(found.parameters)
+        for j, parameter in enumerate(derivatives.parameters)
     ]
 
 
-def _figures(bench: Bench, found: Derivatives, covariance: Floats) -> dict[str, Any]:
+def _figures(bench: Bench, derivatives: Derivatives, covariance: Floats) -> dict[str, Any]:
     """Relative standard deviation and unit of every figure of the runs, by drive and test."""
     kept: dict[str, dict[str, dict[str, list[Any]]]] = {}
-    for run, figures in sorted(found.figures.items()):
+    for run, figures in sorted(derivatives.figures.items()):
         drive = run.drive.partition("@")[0]
-        units = found.full[run]["units"]
+        units = derivatives.full[run]["units"]
         tests = kept.setdefault(drive, {}).setdefault(bench.plan.tests[run.test].id, {})
         for key, changes in figures.items():
             numbers = list(changes)
@@ -204,11 +223,11 @@ def _short(value: float) -> float:
 
 
 def validation_of(bench: Bench, whole: Runs) -> Validation:
-    """The rows compared, from the whole runs."""
+    """Compares the rows with the whole runs."""
     runs = {run: whole[same] for run, same in bench.same.items()}
     return judge(bench.plan, runs)
 
 
 def write(name: str, document: Mapping[str, Any]) -> None:
-    """Keeps a computed document, whole or not at all."""
+    """Writes a computed document, whole or not at all."""
     files.replace(fidelity.file_of(name), fidelity.compressed(document))

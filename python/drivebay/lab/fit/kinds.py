@@ -1,7 +1,8 @@
-"""For what a drive's model is good: the published rows by kind, how many of each within bounds.
+"""Suitability of a drive's model by kind of figure: published rows of each kind, and those within
+bounds.
 
-Each row belongs to one kind of figure, by the words of its test and its metric (`RULES`). A kind is
-good where enough rows that the model was not calibrated on are within their bounds.
+Each row belongs to one kind of figure, by its test and metric (`RULES`). The model is good for a
+kind if enough rows that it was not calibrated on are within their bounds.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any
 from drivebay.lab.validate import table
 
 LEAST_PREDICTED = 2
-"""So many rows that it was not calibrated on are needed to call a kind good."""
+"""Smallest number of rows, not used for calibration, for a kind to count as good."""
 GOOD_FROM = 0.7
 BAD_BELOW = 0.5
 """Shares of rows within bounds: good from the first on, not good below the second."""
 LISTED = 3
-"""So many of the rows that are furthest off are listed."""
+"""Number of listed rows that are furthest off."""
 
 KINDS = (
     "data-sheet rates",
@@ -31,7 +32,7 @@ KINDS = (
     "write latency",
     "steady-state writes",
     "write amplification",
-    "read latency beside writes",
+    "read latency under writes",
     "mixed loads",
     "zones",
     "SLC cache and fills",
@@ -42,10 +43,10 @@ KINDS = (
     "power states",
     "hardware",
 )
-"""What a published figure can be of, in the order in which it is listed."""
+"""Kinds of published figures, in the order in which they are listed."""
 
 _RULES = (
-    # kind, words of the test, words of the metric; each matches from the beginning to the end
+    # kind, pattern of the test, pattern of the metric; each must match completely
     ("data-sheet rates", "spec-sheet", "sequential (read|write)|(4k?K?B )?random (read|write)"),
     ("sequential reads and writes", "sequential|PyNVMe3 sequential", ".*"),
     ("sequential reads and writes", "ATTO.*", "(max )?sequential (read|write)"),
@@ -72,7 +73,7 @@ _RULES = (
     ("steady-state writes", "steady random write.*", "write IOPS"),
     ("steady-state writes", "zone-like sequential write", "data rate"),
     ("write amplification", ".*", "write amplification"),
-    ("read latency beside writes", "latency at .*", "read latency.*"),
+    ("read latency under writes", "latency at .*", "read latency.*"),
     ("mixed loads", "(Iometer|fio) mixed .*", ".*"),
     ("mixed loads", "spec-sheet", "4kB random mixed"),
     ("zones", "zone (open|close|reset|finish).*|[0-9]+ (B|KiB) (write|append).*", ".*"),
@@ -100,7 +101,7 @@ _RULES = (
     ("hardware", "spec-sheet", "onboard components .*"),
 )  # fmt: skip
 RULES = tuple((kind, re.compile(test), re.compile(metric)) for kind, test, metric in _RULES)
-"""Which rows are of a kind. A row is of one kind only, which tests/test_kinds.py makes sure of."""
+"""Compiled rules for the kinds. A row is of one kind only, which tests/test_kinds.py checks."""
 
 RowOf = Mapping[str, Any]
 """A row of the recorded run of `drivebay validate`."""
@@ -108,8 +109,9 @@ RowOf = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """A drive's rows of one kind: how many, how many of them within bounds, and the same of those
-    that the model was not calibrated on."""
+    """Counts of a drive's rows of one kind: all, those within bounds, and the same for rows that
+    the model was not calibrated on.
+    """
 
     name: str
     rows: int
@@ -119,8 +121,8 @@ class Kind:
 
     @property
     def share(self) -> float:
-        """The share within bounds: of all rows, or of those that it was not calibrated on,
-        whichever is less. One such row alone does not count.
+        """Share within bounds: of all rows, or of those that the model was not calibrated on,
+        whichever is lower. A single such row does not count.
 
         >>> Kind("mixed loads", 10, 8, 4, 1).share
         0.25
@@ -132,7 +134,7 @@ class Kind:
 
     @property
     def good(self) -> bool:
-        """Whether the model is good for it.
+        """True if the model is good for this kind.
 
         >>> Kind("TRIM", 3, 3, 1, 1).good, Kind("TRIM", 3, 3, 2, 2).good
         (False, True)
@@ -141,7 +143,7 @@ class Kind:
 
     @property
     def bad(self) -> bool:
-        """Whether the model is not good for it.
+        """True if the model is not good for this kind.
 
         >>> Kind("TRIM", 3, 1, 1, 0).bad, Kind("TRIM", 4, 2, 1, 0).bad
         (True, False)
@@ -150,7 +152,7 @@ class Kind:
 
     @property
     def words(self) -> str:
-        """The kind with its numbers.
+        """Describes the kind with its counts.
 
         >>> Kind("TRIM", 3, 2, 1, 1).words
         'TRIM (2 of 3; predicted 1 of 1)'
@@ -162,38 +164,41 @@ class Kind:
 
 
 def kinds_of(test: str, metric: str) -> list[str]:
-    """All kinds whose rules hold for a row; one, or a rule is wrong or lacks.
+    """All kinds whose rules match a row; more or fewer than one means that a rule is wrong or
+    missing.
 
     >>> kinds_of("spec-sheet", "4KB random read")
     ['data-sheet rates']
     """
-    found = {
+    matches = {
         kind
         for kind, tests, metrics in RULES
         if tests.fullmatch(test) and metrics.fullmatch(metric)
     }
-    return sorted(found, key=KINDS.index)
+    return sorted(matches, key=KINDS.index)
 
 
 def kind_of(row: RowOf) -> str:
-    """The kind of a row. Raises ValueError if no rule holds for it, or those of several do."""
-    found = kinds_of(row["test"], row["metric"])
-    if len(found) != 1:
+    """The kind of a row. Raises ValueError if no rule matches it, or those of several kinds do."""
+    matches = kinds_of(row["test"], row["metric"])
+    if len(matches) != 1:
         raise ValueError(
-            f"{row['id']} ({row['test']}, {row['metric']}) is of {len(found)} kinds: "
-            "RULES of drivebay.lab.fit.kinds give each row one"
+            f"{row['id']} ({row['test']}, {row['metric']}) matches {len(matches)} kinds: "
+            "RULES of drivebay.lab.fit.kinds must give each row one"
         )
-    return found[0]
+    return matches[0]
 
 
 def within(row: RowOf) -> bool:
-    """Whether a row is within its bounds: a predicted one without itself in the fit."""
+    """True if a row is within its bounds; a row that the model was not calibrated on is judged
+    by its leave-one-out prediction.
+    """
     left_out = row["loo_ok"] if table.is_predicted(dict(row)) else None
     return bool(row["ok"] if left_out is None else left_out)
 
 
 def kinds(rows: Iterable[RowOf]) -> list[Kind]:
-    """A drive's rows by kind; kinds without a row are left out."""
+    """Groups a drive's rows by kind; kinds without a row are left out."""
     by_kind: dict[str, list[RowOf]] = {}
     for row in rows:
         by_kind.setdefault(kind_of(row), []).append(row)
@@ -207,21 +212,23 @@ def _counted(name: str, rows: Sequence[RowOf]) -> Kind:
     )
 
 
-def untested(found: Iterable[Kind]) -> list[str]:
-    """The kinds of which a drive has no row."""
-    names = {kind.name for kind in found}
+def untested(present: Iterable[Kind]) -> list[str]:
+    """The kinds for which a drive has no row."""
+    names = {kind.name for kind in present}
     return [name for name in KINDS if name not in names]
 
 
 def furthest(rows: Iterable[RowOf], most: int = LISTED) -> list[RowOf]:
-    """The rows that are furthest off, as factors; only such as are out of bounds."""
+    """The rows out of bounds that are furthest off, as factors."""
     off = [row for row in rows if not row["ok"] and row["error_pct"] is not None]
     return sorted(off, key=_distance, reverse=True)[:most]
 
 
 def _distance(row: RowOf) -> float:
-    """How far a row is off: the logarithm of the factor between published and reproduced, of a
-    change in percent that between the rates after it. A figure of the other sign is furthest."""
+    """Error of a row: the logarithm of the factor between published and reproduced; for a change
+    in percent, of the factor between the rates after it. Infinite for a figure of the other
+    sign.
+    """
     published, reproduced = row["published"], row["reproduced"]
     if row["metric"].endswith("delta") and not isinstance(published, str):
         factor = (100 + reproduced) / (100 + published)

@@ -1,18 +1,18 @@
-"""What figures tell of parameters, by linear algebra: leverage, intervals, what stays open.
+"""Inference of parameters from figures by linear algebra: leverage, intervals, identifiability.
 
-Rows y depend on parameters z, in standard deviations of their ranges around the middle:
-y = y0 + J (z - z0). The best parameters minimize the rows' squared errors in units of their bounds
-plus the squares of z, within the ranges; Gauss-Newton with one step, which is Laplace's
-approximation of the posterior. Source: Gelman et al., Bayesian Data Analysis, chapters 4 and 14;
-the leverage is the hat matrix' diagonal (Hoaglin and Welsch, 1978), of a row without those that
-state the same. A row that the model misses by far counts less, by Cauchy's weight: it says that the
-model is wrong there, not where its parameters lie.
+Rows y depend on parameters z, in standard deviations of their ranges around the middle: y = y0 + J
+(z - z0). The best parameters minimize the rows' squared errors in units of their bounds plus the
+squares of z, within the ranges; Gauss-Newton with one step, which is Laplace's approximation of the
+posterior. Source: Gelman et al., Bayesian Data Analysis, chapters 4 and 14; the leverage is the hat
+matrix' diagonal (Hoaglin and Welsch, 1978), of a row without those that state the same. A row that
+the model misses by far has less weight, by Cauchy's formula: it indicates an error of the model,
+not the parameters' values.
 
-Of a single fit (`identifiability`) the derivatives S are by coordinates from 0 to 1 over each
-range: the values' covariance is (S'S + 12 I)^-1, where 12 I is what the range alone tells.
-Correlations near one name what only moves together; singular values say how many combinations the
-data fix.
-Leaves out: curvature; a real refit shows how much (`refit.py`).
+For a single fit (`identifiability`) the derivatives S are by coordinates from 0 to 1 over each
+range: the values' covariance is (S'S + 12 I)^-1, where 12 I is the information of the range alone.
+Correlations near one identify parameters that only have a joint effect; singular values give the
+number of combinations that the data determine. Leaves out: curvature; a real refit shows its size
+(`refit.py`).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from drivebay.lab.fit.parameters import Parameter
 Floats = npt.NDArray[np.float64]
 
 CAUCHY = 2.0
-"""A row that is missed by so many bounds counts half."""
+"""Error in bounds at which a row counts half."""
 EDGE = math.sqrt(3.0)
-"""A range's ends, in standard deviations of a uniform distribution over it."""
+"""Ends of a range, in standard deviations of a uniform distribution over it."""
 CORRELATED = 0.95
-"""From this correlation on two parameters are not told apart."""
+"""Correlation from which on two parameters cannot be distinguished."""
 PRIOR = 12.0
-"""One over the variance of a uniform distribution from 0 to 1."""
+"""Inverse of the variance of a uniform distribution from 0 to 1."""
 OPEN = 0.5
-"""A value is not determined if the data narrow its range by less than half."""
+"""Share of its range up to which a value counts as determined by the data."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Problem:
     """Rows and parameters; arrays are in the rows' order, (m,), or the parameters', (n,).
 
     `jacobian` (m, n): by z. `reproduced`, `published`, `bound`, `noise`: logarithms, or values
-    where one may be below 0; bounds are half widths. `same` (m sets): rows left out with each, and
-    itself.
+    where one may be below 0; bounds are half widths. `same` (m sets): for each row, the rows to
+    leave out with it, and itself.
     """
 
     jacobian: Floats
@@ -60,16 +60,16 @@ class Problem:
 
     @property
     def sigma(self) -> Floats:
-        """The rows' errors: their bounds, wider where the model misses them."""
+        """Errors of the rows: their bounds, wider where the model misses them."""
         missed = (self.published - self.reproduced) / self.bound
         return np.asarray(self.bound * np.sqrt(1 + (missed / CAUCHY) ** 2))
 
 
 @dataclass(frozen=True)
-class Found:
-    """For each row: leverage, the leave-one-out prediction and its standard deviation; `sd` of the
-    figure with all rows known. `best` are the parameters, `left_out` (m, n) those without each row,
-    `covariance` (n, n) that of the parameters.
+class Posterior:
+    """For each row: leverage, the leave-one-out prediction and its standard deviation; `sd` of
+    the figure given all rows. `best` are the parameters, `left_out` (m, n) those without each
+    row, `covariance` (n, n) that of the parameters.
     """
 
     leverage: Floats
@@ -81,8 +81,8 @@ class Found:
     covariance: Floats
 
 
-def posterior(problem: Problem) -> Found:
-    """What the rows tell of the parameters, and of each row without itself."""
+def posterior(problem: Problem) -> Posterior:
+    """Estimates the parameters from the rows, and predicts each row without itself."""
     count = len(problem.reproduced)
     sigma = problem.sigma
     everything = np.ones(count, dtype=bool)
@@ -103,21 +103,21 @@ def posterior(problem: Problem) -> Found:
         value[i] += row @ (left_out[i] - best)
         left_sd[i] = math.hypot(math.sqrt(variance), problem.noise[i])
     sd = np.hypot(spread(problem.jacobian, known_of), problem.noise)
-    return Found(leverage, value, left_sd, sd, best, left_out, known_of)
+    return Posterior(leverage, value, left_sd, sd, best, left_out, known_of)
 
 
 def fitted(problem: Problem, kept: npt.NDArray[np.bool_]) -> Floats:
-    """The best parameters by these rows, within their ranges."""
+    """The best parameters for these rows, within their ranges."""
     weight = 1 / problem.sigma[kept]
     rows = problem.jacobian[kept]
     target = problem.published[kept] - problem.reproduced[kept] + rows @ problem.start
     count = problem.jacobian.shape[1]
-    found = lsq_linear(
+    solution = lsq_linear(
         np.vstack([rows * weight[:, None], np.eye(count)]),
         np.concatenate([target * weight, np.zeros(count)]),
         bounds=(-EDGE, EDGE),
     )
-    return np.asarray(found.x)
+    return np.asarray(solution.x)
 
 
 def _covariance(problem: Problem, kept: npt.NDArray[np.bool_]) -> Floats:
@@ -125,14 +125,16 @@ def _covariance(problem: Problem, kept: npt.NDArray[np.bool_]) -> Floats:
 
 
 def covariance(slopes: Floats, prior: float = 1.0) -> Floats:
-    """Of parameters, from the derivatives of figures in units of their errors, and from what their
-    ranges alone tell: one over their variance."""
+    """Covariance of parameters, from the derivatives of figures in units of their errors, and
+    from the prior information of the ranges: the inverse of their variance.
+    """
     return np.asarray(np.linalg.inv(slopes.T @ slopes + prior * np.eye(slopes.shape[1])))
 
 
 def spread(slopes: Floats, known: Floats) -> Floats:
-    """Standard deviations of figures with these derivatives, as far as a covariance leaves the
-    parameters open."""
+    """Standard deviations of figures with these derivatives, given the covariance of the
+    parameters.
+    """
     return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", slopes, known, slopes)))
 
 
@@ -140,21 +142,21 @@ def groups(names: Sequence[str], same_as: Sequence[Sequence[str]]) -> tuple[froz
     """For each row its own number and those of the rows that state the same."""
     number = {name: i for i, name in enumerate(names)}
     return tuple(
-        frozenset({i, *(number[one] for one in others if one in number)})
+        frozenset({i, *(number[other] for other in others if other in number)})
         for i, others in enumerate(same_as)
     )
 
 
 @dataclass(frozen=True)
 class Identifiability:
-    """What the fit's data tell; arrays are in the order of `parameters`.
+    """Identifiability of parameters from a fit's data; arrays are in the order of `parameters`.
 
     `sensitivity`, shape (figures, parameters): percent by which a figure changes per percent of the
     parameter. `singular_values`, shape (parameters,), largest first, of the derivatives in scales
     per range; `directions`, shape (parameters, parameters), one row each. `correlation`, shape
     (parameters, parameters). `sd`, shape (parameters,): standard errors, in the parameters' units.
-    `covariance`, shape (parameters, parameters), is that of their coordinates.
-    `determined` counts the combinations that the data narrow to under half of their range.
+    `covariance`, shape (parameters, parameters), is that of their coordinates. `determined` counts
+    the combinations that the data narrow to under half of their range.
     """
 
     parameters: tuple[str, ...]
@@ -170,8 +172,8 @@ class Identifiability:
     covariance: Floats
 
     def relative_sd(self, derivatives: Floats, scales: Sequence[float]) -> Floats:
-        """Standard deviations of figures' logarithms, shape (figures,), as far as the data leave
-        the parameters open.
+        """Standard deviations of figures' logarithms, shape (figures,), from the uncertainty of the
+        parameters.
 
         Parameters
         ----------
@@ -187,7 +189,7 @@ def identifiability(
     scales: Sequence[float],
     derivatives: Floats,
 ) -> Identifiability:
-    """What derivatives of shape (figures, parameters), in scales per range, tell."""
+    """Evaluates derivatives of shape (figures, parameters), in scales per range."""
     count = len(parameters)
     known = covariance(derivatives, PRIOR)
     sd = np.sqrt(np.diag(known))
@@ -195,14 +197,18 @@ def identifiability(
     _, singular, rows = np.linalg.svd(derivatives, full_matrices=True)
     singular = np.concatenate([singular, np.zeros(count - len(singular))])
     widths = np.array(
-        [one.width(one.coordinate(value)) for one, value in zip(parameters, values, strict=True)]
+        [
+            parameter.width(parameter.coordinate(value))
+            for parameter, value in zip(parameters, values, strict=True)
+        ]
     )
     relative = np.array([abs(value) or 1.0 for value in values]) / widths
-    # Residuals are errors over scales, coordinates shares of a range: back to percent by percent.
+    # Residuals are errors over scales, coordinates shares of a range: converted to percent by
+    # percent.
     sensitivity = derivatives * np.asarray(scales)[:, None] * relative[None, :]
     open_share = sd * math.sqrt(PRIOR)
     determined = int(np.sum(np.sqrt(PRIOR / (singular**2 + PRIOR)) < OPEN))
-    names = tuple(one.name for one in parameters)
+    names = tuple(parameter.name for parameter in parameters)
     return Identifiability(
         names,
         tuple(figures),
@@ -225,12 +231,12 @@ def _sentences(
     derivatives: Floats,
     determined: int,
 ) -> list[str]:
-    """In words: how many combinations are known, what is tied to what, and what stays open."""
+    """Describes the number of known combinations, correlated parameters, and undetermined ones."""
     count = len(names)
     if not count:
         return []
     all_of = "all" if determined == count else f"{determined} of"
-    said = [
+    sentences = [
         f"The data determine {all_of} {count} independent combinations of the {count} parameters."
         if count > 1
         else f"The data {'determine' if determined else 'do not determine'} {names[0]}."
@@ -242,16 +248,18 @@ def _sentences(
         for j in range(i + 1, count):
             r = float(correlation[i, j])
             if abs(r) > CORRELATED and not insensitive & {names[i], names[j]}:
-                what = "their sum or product" if r < 0 else "their difference or ratio"
-                said.append(
+                combination = "their sum or product" if r < 0 else "their difference or ratio"
+                sentences.append(
                     f"{names[i]} and {names[j]} cannot be told apart (r = {r:+.3f}): the data fix "
-                    f"little more than {what}."
+                    f"little more than {combination}."
                 )
     for i, name in enumerate(names):
         if name in insensitive:
-            said.append(f"No figure changes with {name} around the value found: it stays open.")
+            sentences.append(
+                f"No figure changes with {name} around the value found: it stays open."
+            )
         elif open_share[i] > OPEN:
-            said.append(
+            sentences.append(
                 f"{name} stays open over {100 * min(1.0, float(open_share[i])):.0f} % of its range."
             )
-    return said
+    return sentences

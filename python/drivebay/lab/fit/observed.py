@@ -1,14 +1,15 @@
-"""What a fit is given: a review's result, or published rows, as an experiment.
+"""Experiments from the input of a fit: a review's result, or published rows.
 
-A result's tests are run on the drive that is fitted, in short forms where the result itself shows
-that these tell the same (`shorten`); an observation is named TEST/KEY. Published rows run drives of
-the catalog, each with those of the fitted values that it has from the same profile; an observation
-is named by its row's id. Rows with a figure, or a ratio of two, count; statements in words do not.
+A result's tests are run on the fitted drive, in short forms where the result itself shows that
+these give the same figures (`shorten`); an observation is named TEST/KEY. Published rows run drives
+of the catalog, each with those fitted values that it shares with the same profile; an observation
+is named by its row's id. Only rows with a figure, or a ratio of two, are used, not statements in
+words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,15 +30,18 @@ from drivebay.lab.fit.experiment import (
 from drivebay.lab.fit.shorten import shortened
 from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run, load_plan
 from drivebay.lab.validate.runs import SEED
-from drivebay.results import load
+from drivebay.results import Result, load
 
 USUAL_KINDS = KINDS_OF_PHASES | {"consistency", "thermal"}
-"""Kinds of tests that are fitted to unless the user says which; traces are long, and better kept as
-predictions."""
+"""Kinds of tests that are fitted to by default; traces take long, and are better held out for
+predictions.
+"""
 HELD_OUT_PERCENT = 10.0
-"""A held-out figure is predicted if it comes within this."""
+"""Largest error of a held-out figure that counts as predicted."""
 BOUND_PERCENT = 5.0
-"""Of a row whose relation has no bound of its own (under, over, between): as of an exact one."""
+"""Bound of a row whose relation has no bound of its own (under, over, between): as for an exact
+one.
+"""
 
 
 def experiment_for(
@@ -48,7 +52,7 @@ def experiment_for(
     hold_out: Sequence[str] = (),
     seed: int = 1,
 ) -> Experiment:
-    """What to run and compare with; raises UserError if the data has no figure to fit to."""
+    """Makes the experiment for a fit; raises UserError if the data has no figure to fit to."""
     if isinstance(data, Sequence) and not isinstance(data, str):
         return rows_experiment(list(data), base, only, hold_out)
     if isinstance(data, str) and not Path(data).exists():
@@ -67,31 +71,17 @@ def experiment_for(
 def folder_experiment(
     folder: Path, base: Profile, only: Sequence[str], hold_out: Sequence[str], seed: int
 ) -> Experiment:
-    """What a result folder gives to be fitted to. Raises UserError if a test is unknown or has not
-    been run, if nothing can be fitted to, or if the folder's drive is not of the base's size."""
+    """Makes the experiment for a result folder. Raises UserError if a test is unknown or has not
+    been run, if nothing can be fitted to, or if the folder's drive differs in size from the
+    base.
+    """
     result = load(folder)
     tests = review(result).tests
-    known = [step.id for step in result.steps]
-    for option, names in (("--only", only), ("--hold-out", hold_out)):
-        for name in names:
-            if name not in known:
-                raise UserError(
-                    f"{option} {name}: the result has no such test; it has {', '.join(known)}",
-                    f"{option} {known[0]}",
-                )
-            if name not in tests:
-                raise UserError(
-                    f"{option} {name}: this test of {folder} has not been run",
-                    f"drivebay review --resume {folder}",
-                )
-    if both := sorted(set(only) & set(hold_out)):
-        raise UserError(
-            f"--hold-out {both[0]}: it is named with --only, too", "hold out a test, or fit to it"
-        )
+    _check_names(folder, [step.id for step in result.steps], tests, only, hold_out)
     used = [
         name
-        for name, found in tests.items()
-        if name not in hold_out and (name in only if only else found.test.kind in USUAL_KINDS)
+        for name, measured in tests.items()
+        if name not in hold_out and (name in only if only else measured.test.kind in USUAL_KINDS)
     ]
     fitted: dict[Run, Test] = {}
     full: dict[Run, Test] = {}
@@ -124,6 +114,51 @@ def folder_experiment(
         for observation in _observations(tests[name])
     ]
     full |= {Run("", name): tests[name].test for name in hold_out}
+    notes = _notes(folder, result, [n for n in tests if n not in used and n not in hold_out])
+    _same_size(result.target, base)
+    drive = str(result.target.get("name") or result.target.get("model"))
+    kind = "virtual drive" if result.simulated else "drive"
+    length = ", quick" if result.quick else ""
+    description = f"a review of the {kind} {drive} ({result.suite.name}{length})"
+    return Experiment(
+        base,
+        fitted,
+        full,
+        tuple(observations),
+        tuple(whole),
+        tuple(held_out),
+        description,
+        tuple(notes),
+        seed,
+    )
+
+
+def _check_names(
+    folder: Path,
+    known: Sequence[str],
+    tests: Collection[str],
+    only: Sequence[str],
+    hold_out: Sequence[str],
+) -> None:
+    for option, names in (("--only", only), ("--hold-out", hold_out)):
+        for name in names:
+            if name not in known:
+                raise UserError(
+                    f"{option} {name}: the result has no such test; it has {', '.join(known)}",
+                    f"{option} {known[0]}",
+                )
+            if name not in tests:
+                raise UserError(
+                    f"{option} {name}: this test of {folder} has not been run",
+                    f"drivebay review --resume {folder}",
+                )
+    if both := sorted(set(only) & set(hold_out)):
+        raise UserError(
+            f"--hold-out {both[0]}: --only names it too", "hold out a test, or fit to it"
+        )
+
+
+def _notes(folder: Path, result: Result, left: Sequence[str]) -> list[str]:
     notes = []
     if result.quick:
         notes.append(
@@ -132,26 +167,11 @@ def folder_experiment(
         )
     if result.missing:
         notes.append(f"not run in {folder.name}: {', '.join(step.id for step in result.missing)}")
-    if left := [name for name in tests if name not in used and name not in hold_out]:
+    if left:
         notes.append(
             f"left out: {', '.join(left)} (--only TEST fits to it, --hold-out TEST predicts it)"
         )
-    _same_size(result.target, base)
-    drive = str(result.target.get("name") or result.target.get("model"))
-    kind = "virtual drive" if result.simulated else "drive"
-    length = ", quick" if result.quick else ""
-    words = f"a review of the {kind} {drive} ({result.suite.name}{length})"
-    return Experiment(
-        base,
-        fitted,
-        full,
-        tuple(observations),
-        tuple(whole),
-        tuple(held_out),
-        words,
-        tuple(notes),
-        seed,
-    )
+    return notes
 
 
 def _same_size(target: Mapping[str, Any], base: Profile) -> None:
@@ -166,9 +186,9 @@ def _same_size(target: Mapping[str, Any], base: Profile) -> None:
         )
 
 
-def _observations(found: Measured) -> list[Observation]:
-    """Every figure of a test that has a value."""
-    name = found.test.id
+def _observations(measured: Measured) -> list[Observation]:
+    """Observations of every figure of a test that has a value."""
+    name = measured.test.id
     return [
         Observation(
             f"{name}/{key}",
@@ -179,7 +199,7 @@ def _observations(found: Measured) -> list[Observation]:
             scale_of(figure),
             figures=((Run("", name), key),),
         )
-        for key, figure in figures_of(found).items()
+        for key, figure in figures_of(measured).items()
         if figure.value is not None and figure.value > 0
     ]
 
@@ -192,10 +212,11 @@ def rows_experiment(
     *,
     lenient: bool = False,
 ) -> Experiment:
-    """What published rows give to be fitted to.
+    """Makes the experiment for published rows.
 
-    `lenient`: rows that are no figures are left out, and named, instead of refused. Raises
-    UserError if a row is unknown, is no figure, or none is left to fit to."""
+    `lenient`: rows without figures are left out, and named, instead of refused. Raises UserError if
+    a row is unknown or has no figure, or if no row is left to fit to.
+    """
     plan = load_plan().only(ids)
     wanted = {row.published.id: row for row in plan.rows}
     for option, names in (("--only", only), ("--hold-out", hold_out)):
@@ -220,15 +241,19 @@ def rows_experiment(
         raise UserError(
             "no published row has a figure to fit to", "rows are as in: drivebay validate"
         )
-    full = {job: plan.tests[job.test] for one in observations.values() for job in one.jobs}
+    full = {
+        job: plan.tests[job.test]
+        for observation in observations.values()
+        for job in observation.jobs
+    }
     chosen = tuple(
         observation for name, observation in observations.items() if name not in hold_out
     )
     held_out = tuple(observations[name] for name in hold_out if name in observations)
-    fitted = {job: plan.tests[job.test] for one in chosen for job in one.jobs}
-    words = f"published rows {', '.join(observation.name for observation in chosen)}"
+    fitted = {job: plan.tests[job.test] for observation in chosen for job in observation.jobs}
+    description = f"published rows {', '.join(observation.name for observation in chosen)}"
     notes = [f"not figures, left out: {', '.join(refused)}"] if refused else []
-    return Experiment(base, fitted, full, chosen, chosen, held_out, words, tuple(notes), SEED)
+    return Experiment(base, fitted, full, chosen, chosen, held_out, description, tuple(notes), SEED)
 
 
 def _row_observation(row: Row) -> Observation | None:

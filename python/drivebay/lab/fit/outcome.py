@@ -1,4 +1,4 @@
-"""What a fit found: the profile, its parameters and figures, and whether they came out."""
+"""Outcome of a fit: the profile, its parameters and figures, and the agreement with the data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from drivebay.lab.fit.linear import Identifiability
 
 @dataclass(frozen=True)
 class Estimate:
-    """A parameter after the fit; values in the unit that its name ends with, of a list its mean.
+    """A parameter after the fit; values in the unit that its name ends with, for a list its mean.
 
-    `sd` is its standard error, `open_share` what the data leave of its range (1: all of it); both
-    None if no figure depends on it.
+    `sd` is its standard error, `open_share` the undetermined share of its range (1: all of it);
+    both None if no figure depends on it.
     """
 
     name: str
@@ -35,10 +35,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Compared:
-    """A figure as it was observed, before the fit and after it, each test at its full length.
+    """A figure as observed, before the fit and after it, each test at its full length.
 
-    `interval` holds it with 90 %, as far as the fitted parameters are left open. `error_percent` is
-    None where the drive has no such figure; 0 where a bound holds.
+    `interval` contains it with 90 %, given the uncertainty of the fitted parameters.
+    `error_percent` is None if the drive has no such figure; 0 if a bound holds.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Compared:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a fit found.
+    """Result of a fit.
 
-    `profile` is the calibrated drive, `text` the same as the profile's file; `data` says what it
-    was fitted to. `evaluations` counts those of this run, without the journal's.
+    `profile` is the calibrated drive, `text` the content of its file; `data` describes the data
+    that it was fitted to. `evaluations` counts those of this run, without the journal's.
     """
 
     profile: Profile
@@ -76,13 +76,13 @@ class Calibration:
 
     @property
     def recovered(self) -> bool:
-        """Whether every fitted figure came within 3 % (of published ones: within their bounds)."""
-        return all(one.ok for one in self.figures if not one.held_out)
+        """True if every fitted figure is within 3 % (published ones: within their bounds)."""
+        return all(figure.ok for figure in self.figures if not figure.held_out)
 
     @property
     def predicted(self) -> bool:
-        """Whether every held-out figure came within 10 %."""
-        return all(one.ok for one in self.figures if one.held_out)
+        """True if every held-out figure is within 10 %."""
+        return all(figure.ok for figure in self.figures if figure.held_out)
 
 
 def compared(
@@ -93,19 +93,19 @@ def compared(
     held_out: bool,
     sd: float | None = None,
 ) -> Compared:
-    """The figure beside its observation, and whether it is within its bound.
+    """Compares a figure with its observation and bound.
 
     Parameters
     ----------
-    sd : of its logarithm, from what the fit left open of the parameters.
+    sd : of its logarithm, from the uncertainty of the parameters after the fit.
     """
 
     def percent(value: float | None) -> float | None:
         return None if value is None else float(100 * np.expm1(observation.error(value)))
 
-    error, one = percent(after), observation
-    ok = error is not None and abs(error) <= one.bound_percent
-    figure = (one.name, one.test, one.label, one.unit, one.value)
+    error, observed = percent(after), observation
+    ok = error is not None and abs(error) <= observed.bound_percent
+    figure = (observed.name, observed.test, observed.label, observed.unit, observed.value)
     ends = None if sd is None or not after or after <= 0 else interval(after, sd)
     return Compared(*figure, before, after, percent(before), error, held_out, ok, ends)
 
@@ -120,7 +120,7 @@ def head(experiment: Experiment, known: Identifiability, figures: Sequence[Compa
         ]
         for held in (False, True)
     }
-    lines = [f"Calibrated by drivebay to {experiment.words}, from {experiment.base.name}."]
+    lines = [f"Calibrated by drivebay to {experiment.description}, from {experiment.base.name}."]
     lines.append(f"Fitted figures: {len(errors[False])}, {_spread(errors[False])}.")
     if errors[True]:
         lines.append(f"Held-out figures: {len(errors[True])}, {_spread(errors[True])}.")
@@ -137,17 +137,19 @@ PARAMETER_HEAD = ("parameter", "before", "calibrated", "±", "range", "left open
 FIGURE_HEAD = ("test", "figure", "observed", "before", "after", "90 % interval", "error", "")
 
 
-def as_json(found: Calibration) -> dict[str, Any]:
-    """The parameters, figures and identifiability; numbers to six digits."""
+def as_json(calibration: Calibration) -> dict[str, Any]:
+    """Converts parameters, figures and identifiability to JSON values; numbers have six digits."""
     content: dict[str, Any] = _rounded(
         {
-            **{key: getattr(found, key) for key in ("data", "seed", "recovered", "predicted")},
-            "out": None if found.out is None else str(found.out),
-            "profile": found.profile.name,
-            "parameters": [asdict(one) for one in found.parameters],
-            "figures": [asdict(one) for one in found.figures],
-            "identifiability": asdict(found.identifiability),
-            "notes": found.notes,
+            **{
+                key: getattr(calibration, key) for key in ("data", "seed", "recovered", "predicted")
+            },
+            "out": None if calibration.out is None else str(calibration.out),
+            "profile": calibration.profile.name,
+            "parameters": [asdict(parameter) for parameter in calibration.parameters],
+            "figures": [asdict(figure) for figure in calibration.figures],
+            "identifiability": asdict(calibration.identifiability),
+            "notes": calibration.notes,
         }
     )
     return content
@@ -155,46 +157,51 @@ def as_json(found: Calibration) -> dict[str, Any]:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
+        return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [_rounded(one) for one in value]
+        return [_rounded(item) for item in value]
     if isinstance(value, float | np.floating):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
 
 
-def parameter_rows(found: Calibration) -> list[tuple[str, ...]]:
-    """One row per parameter, as `PARAMETER_HEAD` says."""
+def parameter_rows(calibration: Calibration) -> list[tuple[str, ...]]:
+    """One row per parameter, with the columns of `PARAMETER_HEAD`."""
     return [
         (
-            one.name,
-            f"{one.before:.5g}",
-            f"{one.value:.5g}",
-            "" if one.sd is None else f"{one.sd:.2g}",
-            f"{one.low:g} to {one.high:g}",
-            "all" if one.open_share is None else f"{100 * min(1.0, one.open_share):.0f} %",
+            parameter.name,
+            f"{parameter.before:.5g}",
+            f"{parameter.value:.5g}",
+            "" if parameter.sd is None else f"{parameter.sd:.2g}",
+            f"{parameter.low:g} to {parameter.high:g}",
+            "all"
+            if parameter.open_share is None
+            else f"{100 * min(1.0, parameter.open_share):.0f} %",
         )
-        for one in found.parameters
+        for parameter in calibration.parameters
     ]
 
 
-def figure_rows(found: Calibration) -> list[tuple[str, ...]]:
-    """One row per figure, those of held-out tests last, as `FIGURE_HEAD` says."""
+def figure_rows(calibration: Calibration) -> list[tuple[str, ...]]:
+    """One row per figure, those of held-out tests last, with the columns of `FIGURE_HEAD`."""
     return [
         (
-            one.test,
-            one.label,
-            *(_number(value, one.unit) for value in (one.observed, one.before, one.after)),
-            _interval(one.interval),
-            "" if one.error_percent is None else f"{one.error_percent:+.2f} %",
-            ", ".join(["held out"] * one.held_out + ["off"] * (not one.ok)),
+            figure.test,
+            figure.label,
+            *(
+                _number(value, figure.unit)
+                for value in (figure.observed, figure.before, figure.after)
+            ),
+            _interval(figure.interval),
+            "" if figure.error_percent is None else f"{figure.error_percent:+.2f} %",
+            ", ".join(["held out"] * figure.held_out + ["off"] * (not figure.ok)),
         )
-        for one in found.figures
+        for figure in calibration.figures
     ]
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
-    """Both ends; in words where none of the fitted values moves the figure."""
+    """Formats both ends; "not moved" if none of the fitted values moves the figure."""
     if ends is None:
         return ""
     return "not moved" if ends[0] == ends[1] else " to ".join(_number(end, "") for end in ends)

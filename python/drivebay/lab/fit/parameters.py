@@ -1,17 +1,17 @@
-"""What is fitted, or free: values of a profile, each within what is plausible for it.
+"""Parameters of fits, fitted or free: values of a profile, each within its plausible range.
 
-A parameter is a number of the profile by its dotted name, `nand.read_us`, the section left out
-where only one has such a name, as `--set` takes them. Its range is the profile's own, or the one
-that the user gives, `nand.read_us=55..70`, which must lie within it. Fits work on coordinates from
-0 to 1 over that range, on a log scale where it spans a factor of two or more. A list, such as the
-program times of the page types, is fitted as one factor, by its mean.
+A parameter is a number of the profile by its dotted name, `nand.read_us`; the section may be
+omitted if only one has such a name, as with `--set`. Its range is the profile's own, or one from
+the user, `nand.read_us=55..70`, which must lie within it. Fits work on coordinates from 0 to 1 over
+that range, on a log scale if it spans a factor of two or more. A list, such as the program times of
+the page types, is fitted as one factor, by its mean.
 
-Free, where published rows are weighed (`free_parameters`), are all numbers with a range. One that
-was read off a publication of published/figures.csv is free over a factor of four, whatever its
-range says: all that is known of it is the row, which must not count twice. A guess without a range
-is free over a factor of four, too. What was drawn from elsewhere (a standard, a maker of
-processors) and has no range is fixed, as is what the drive is built of (`BUILD`). Drives that have
-a value from the same profile or host share the parameter.
+When published rows are weighed (`free_parameters`), all numbers with a range are free. A number
+read from a publication of published/figures.csv is free over a factor of four, whatever its range:
+the row is the only knowledge about it, and must not count twice. A guess without a range is free
+over a factor of four, too. A number from another source (a standard, a maker of processors) without
+a range is fixed, as are the counts and sizes that define the drive (`BUILD`). Drives that have a
+value from the same profile or host share the parameter.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from drivebay.definitions.profiles import Profile, from_resolved
 LOG_FROM = 2.0
 """A range whose ends differ by this factor or more is searched on a log scale."""
 DIGITS = 6
-"""Significant digits of a fitted value: finer than any figure can tell."""
+"""Significant digits of a fitted value: finer than any figure can resolve."""
 WHOLE_MAX = 64
-"""So many whole numbers of a range are tried, to learn whether the core takes them all."""
+"""Most integers of a range that are tried to find out if the core accepts them all."""
 
 
 BUILD = frozenset(
@@ -61,20 +61,20 @@ BUILD = frozenset(
         "streams",
     }
 )
-"""Keys that say what the drive or host is built of: counts, and sizes of the standard's choice."""
+"""Keys that define the drive or host: counts, and sizes defined by a standard."""
 LEFT_OUT = ("drive", "identify", "health", "variants")
 """Sections without influence on any published row."""
 OPEN_FACTOR = 2.0
-"""Up and down, for a value of which nothing but a published row, or nothing at all, is known."""
+"""Factor in both directions for a value known only from a published row, or not at all."""
 
 
 @dataclass(frozen=True)
 class Parameter:
     """A value that is fitted.
 
-    `start`, `low` and `high` are in the unit that the name ends with; of a list they are its mean.
-    `whole`: only whole numbers are possible. `source` is the profile's, `read_off` if it is a
-    publication whose rows are weighed; `key` tells parameters of the same name apart.
+    `start`, `low` and `high` are in the unit that the name ends with; for a list they are its mean.
+    `whole`: only integers are possible. `source` is the profile's, `read_off` is True if it is a
+    publication whose rows are weighed; `key` distinguishes parameters of the same name.
     """
 
     name: str
@@ -88,8 +88,9 @@ class Parameter:
 
     @property
     def section(self) -> str:
-        """The part of the profile it belongs to; a host's by protocol, all that is about heat in
-        one."""
+        """Part of the profile that it belongs to; for a host by protocol, with one part for
+        heat.
+        """
         parts = self.name.split(".")
         if parts[0] in ("thermal", "energy", "power"):
             return "heat"
@@ -97,16 +98,16 @@ class Parameter:
 
     @property
     def at(self) -> float:
-        """Where it stands, 0 to 1 over its range."""
+        """Coordinate of the start value, 0 to 1 over its range."""
         return self.coordinate(self.start)
 
     @property
     def log(self) -> bool:
-        """Whether coordinates are logarithmic."""
+        """True if coordinates are logarithmic."""
         return self.low > 0 and self.high / self.low >= LOG_FROM
 
     def value(self, coordinate: float) -> float:
-        """The value at a coordinate from 0 to 1, rounded to what is written.
+        """The value at a coordinate from 0 to 1, rounded as it is written.
 
         >>> Parameter("nand.read_us", 60, 40, 90).value(0.5)
         60.0
@@ -121,7 +122,7 @@ class Parameter:
         return min(self.high, max(self.low, float(f"{value:.{DIGITS}g}")))
 
     def coordinate(self, value: float) -> float:
-        """Where a value lies in the range, 0 to 1."""
+        """The coordinate of a value in the range, 0 to 1."""
         if self.log:
             share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:
@@ -129,47 +130,49 @@ class Parameter:
         return min(1.0, max(0.0, share))
 
     def width(self, coordinate: float) -> float:
-        """How much the value changes with the coordinate, there: value for a whole range."""
+        """Derivative of the value by the coordinate: change of the value over a whole range."""
         if self.log:
             return self.value(coordinate) * math.log(self.high / self.low)
         return self.high - self.low
 
     @property
     def step(self) -> float:
-        """The coordinate's step of a finite difference: 2 % of the range, or one whole number."""
+        """Step of the coordinate for a finite difference: 2 % of the range, or one integer."""
         return max(0.02, 1.01 / (self.high - self.low)) if self.whole else 0.02
 
 
-def select_parameters(profile: Profile, words: Sequence[str]) -> tuple[Parameter, ...]:
-    """The parameters that these words name, sorted by name.
+def select_parameters(profile: Profile, names: Sequence[str]) -> tuple[Parameter, ...]:
+    """Selects the parameters that the user names, sorted by name.
 
     Raises
     ------
     UserError
-        If a word names no number of the profile, none with a range, a range outside of the
-        profile's own, or the same parameter twice.
+        If a name is not a number of the profile, a number has no range, a range is outside the
+        profile's own, or a parameter is named twice.
 
     >>> from drivebay.definitions.profiles import load
     >>> select_parameters(load("sm951-ahci-512"), ["read_us", "host_core_us=2..4"])[1].low
     40.0
     """
-    if not words:
+    if not names:
         raise UserError(
             "nothing to fit: no parameter was named", "--fit nand.read_us --fit controller"
         )
     leaves = dict(numbers(profile.raw))
-    found: dict[str, Parameter] = {}
-    for word in words:
+    selected: dict[str, Parameter] = {}
+    for word in names:
         name, _, bounds = (part.strip() for part in word.partition("="))
         for path in _paths(profile, leaves, name, bounds=bool(bounds)):
-            if path in found:
+            if path in selected:
                 raise UserError(f"--fit {word}: {path} is named twice", "name each parameter once")
-            found[path] = _parameter(profile, path, leaves[path], bounds)
-    return tuple(found[path] for path in sorted(found))
+            selected[path] = _parameter(profile, path, leaves[path], bounds)
+    return tuple(selected[path] for path in sorted(selected))
 
 
 def numbers(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every leaf of the profile that is a number or a list of numbers, by its dotted path."""
+    """Yields every leaf of the profile that is a number or a list of numbers, with its dotted
+    path.
+    """
     for path, leaf in leaves.every(raw):
         values = leaf["value"] if isinstance(leaf["value"], list) else [leaf["value"]]
         if values and all(type(value) in (int, float) for value in values):
@@ -179,13 +182,17 @@ def numbers(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def free_parameters(profile: Profile) -> dict[str, Parameter]:
     """The free parameters of a drive in its host, by name."""
     return {
-        path: one for path, leaf in numbers(profile.raw) if (one := _free(path, leaf)) is not None
+        path: parameter
+        for path, leaf in numbers(profile.raw)
+        if (parameter := _free(path, leaf)) is not None
     }
 
 
 @functools.cache
 def _publication() -> re.Pattern[str]:
-    """Sources that published/figures.csv holds: reviews by their short names, makers' ratings."""
+    """Pattern of sources that published/figures.csv contains: reviews by their short names,
+    makers' ratings.
+    """
     names = {re.sub(r",.*| p\d+,.*", "", row.source) for row in published.figures().values()}
     known = "|".join(re.escape(name) for name in sorted(names))
     return re.compile(rf"{known}|\bmaker|specification|\brating", re.IGNORECASE)
@@ -203,15 +210,17 @@ def _free(path: str, leaf: Mapping[str, Any]) -> Parameter | None:
     else:
         low, high = map(float, bounds or (0, 0))
     key = f"{path} {json.dumps(leaf, sort_keys=True)}"
-    found = Parameter(path, start, low, high, read_off=read_off, source=source, key=key)
-    return found if low < high else None
+    parameter = Parameter(path, start, low, high, read_off=read_off, source=source, key=key)
+    return parameter if low < high else None
 
 
 def with_values(
     profile: Profile, parameters: Sequence[Parameter], values: Sequence[float], *, source: str = ""
 ) -> Profile:
-    """The profile with these values, checked. Raises UserError if the core refuses the drive.
-    `source`: of the values, whose ranges then stay; without one values may lie outside of them."""
+    """Returns the profile with these values, checked. `source`: source of the values, which then
+    keep their ranges; without one the ranges are removed, and values may lie outside of them.
+    Raises UserError if the core refuses the drive.
+    """
     raw = copy.deepcopy(dict(profile.raw))
     for parameter, value in zip(parameters, values, strict=True):
         leaf = leaves.at(raw, parameter.name)
@@ -224,18 +233,19 @@ def with_values(
 
 
 def moved(profile: Profile, at: Mapping[Parameter, float]) -> Profile:
-    """The profile with parameters at other coordinates; as whole numbers where it takes no others.
-    Raises UserError if the model takes no such drive."""
+    """Returns the profile with parameters at other coordinates, rounded to integers if it
+    accepts no others. Raises UserError if the model refuses the drive.
+    """
     try:
-        return with_values(profile, list(at), [one.value(x) for one, x in at.items()])
+        return with_values(profile, list(at), [parameter.value(x) for parameter, x in at.items()])
     except UserError:
-        wholes = [replace(one, whole=True) for one in at]
-        values = [one.value(x) for one, x in zip(wholes, at.values(), strict=True)]
+        wholes = [replace(parameter, whole=True) for parameter in at]
+        values = [parameter.value(x) for parameter, x in zip(wholes, at.values(), strict=True)]
         return with_values(profile, wholes, values)
 
 
 def mean(value: Any) -> float:
-    """A leaf's value; of a list its mean."""
+    """A leaf's value; for a list its mean."""
     return float(sum(value) / len(value) if isinstance(value, list) else value)
 
 
@@ -249,7 +259,7 @@ def _as_written(old: Any, value: float, *, whole: bool) -> Any:
 def _paths(
     profile: Profile, leaves: Mapping[str, Mapping[str, Any]], name: str, *, bounds: bool
 ) -> list[str]:
-    """The paths that a word stands for: one, or all of a section that have a range."""
+    """The paths that a name stands for: one, or all of a section that have a range."""
     if name in leaves:
         return [name]
     inside = [path for path, leaf in leaves.items() if path.startswith(f"{name}.")]
@@ -297,25 +307,27 @@ def _parameter(profile: Profile, path: str, leaf: Mapping[str, Any], bounds: str
     if not low <= start <= high:
         start = min(high, max(low, start))
     wholes = type(leaf["value"]) is int
-    found = Parameter(path, start, low, high)
-    if wholes and not _possible(profile, found, _between(low, high)):
-        found = Parameter(path, start, float(math.ceil(low)), float(math.floor(high)), whole=True)
-        count = int(found.high - found.low)
+    parameter = Parameter(path, start, low, high)
+    if wholes and not _possible(profile, parameter, _between(low, high)):
+        parameter = Parameter(
+            path, start, float(math.ceil(low)), float(math.floor(high)), whole=True
+        )
+        count = int(parameter.high - parameter.low)
         steps = range(count + 1) if count <= WHOLE_MAX else (0, count // 3, count)
-        if count < 1 or not all(_possible(profile, found, found.low + n) for n in steps):
+        if count < 1 or not all(_possible(profile, parameter, parameter.low + n) for n in steps):
             raise UserError(
                 f"--fit {path}: the model takes only some numbers from {low:g} to {high:g}",
-                "it is no value that can be fitted: try its values one by one with --set",
+                "it cannot be fitted: try its values one by one with --set",
             )
-        return found
+        return parameter
     if bounds:
         for end in (low, high):
-            with_values(profile, (found,), (end,))
-    return found
+            with_values(profile, (parameter,), (end,))
+    return parameter
 
 
 def _between(low: float, high: float) -> float:
-    """A number in the range that is not whole."""
+    """A number in the range that is not an integer."""
     middle = math.floor((low + high) / 2) + 0.5
     return middle if low <= middle <= high else (low + high) / 2
 

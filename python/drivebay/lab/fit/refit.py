@@ -1,7 +1,8 @@
-"""The linear leave-one-out prediction beside a real one: the drives run again without the row.
+"""Comparison of the linear leave-one-out prediction with a real one: the drives run again without
+the row.
 
-The parameters that are best without a row, less those that are best with it, are added to the
-profiles' own, and the row's tests run in their whole length.
+The difference between the best parameters without a row and those with it is added to the profiles'
+own values, and the row's tests are run in their whole length.
 """
 
 from __future__ import annotations
@@ -13,55 +14,60 @@ import numpy as np
 
 from drivebay.common.errors import UserError
 from drivebay.lab.fit.arrivals import PER_Z, shifted
-from drivebay.lab.fit.linear import Floats, Found, Problem
+from drivebay.lab.fit.linear import Floats, Posterior, Problem
 from drivebay.lab.fit.sensitivity import At, Bench, Derivatives, coordinate_of, z_of
 from drivebay.lab.journal import Evaluation
 from drivebay.lab.validate.plan import Row, Run
 from drivebay.lab.validate.values import Figures
 
 LEAST_SHIFT = 0.005
-"""Rows that a refit moves by less tell nothing about the linear formula."""
+"""Smallest effect of a refit on a row that says something about the linear formula."""
 NEGLIGIBLE = 0.02
-"""A parameter that moves by less, in standard deviations of its range, is not moved."""
+"""Smallest change of a parameter that is applied, in standard deviations of its range."""
 MOST_MOVED = 3
-"""Parameters that are named with a refit: those that it moves most, in deviations of the range."""
+"""Number of parameters named with a refit: those that it moves most, in deviations of the range."""
 
 
 def refits(
     bench: Bench,
-    found: Derivatives,
+    derivatives: Derivatives,
     problem: Problem,
     chosen: list[int],
-    known: Found,
+    known: Posterior,
     *,
     count: int,
 ) -> list[dict[str, Any]]:
-    """Linear and real prediction of up to `count` rows that the refit moves, spread over leverage;
-    both as in the problem: logarithms, or values."""
+    """Linear and real predictions of up to `count` rows that the refit moves, spread over
+    leverage; both as in the problem: logarithms, or values.
+    """
     shift = known.left_out_value - problem.reproduced
     moving = [k for k in range(len(chosen)) if abs(shift[k]) > LEAST_SHIFT]
     moving.sort(key=lambda k: float(known.leverage[k]))
     step = max(1.0, len(moving) / max(1, count))
     picked = [moving[int(i * step)] for i in range(min(count, len(moving)))]
     wanted: dict[int, list[Evaluation]] = {}
-    moved_by = {k: np.zeros(len(found.start)) for k in picked}
+    moved_by = {k: np.zeros(len(derivatives.start)) for k in picked}
     for k in picked:
         change = known.left_out[k] - known.best
         change[np.abs(change) < NEGLIGIBLE] = 0.0
         runs = sorted({bench.same[run] for run in bench.rows[chosen[k]].needs})
-        at = {drive: _possible(bench, found, change, drive) for drive in {r.drive for r in runs}}
+        at = {
+            drive: _possible(bench, derivatives, change, drive) for drive in {r.drive for r in runs}
+        }
         wanted[k] = [bench.evaluation(run, at[run.drive], full=True) for run in runs]
-        for j, one in enumerate(found.parameters):
-            if one.name.startswith("trace."):  # arrival is in no drive
+        for j, parameter in enumerate(derivatives.parameters):
+            if parameter.name.startswith("trace."):  # arrival times belong to no drive
                 moved_by[k][j] = change[j]
-            for drive in set(found.drives[j]) & set(at):
-                moved_by[k][j] = z_of(dict(at[drive]).get(one.name, one.at)) - z_of(one.at)
-    done = bench.run((one for some in wanted.values() for one in some), "refits")
+            for drive in set(derivatives.drives[j]) & set(at):
+                moved_by[k][j] = z_of(dict(at[drive]).get(parameter.name, parameter.at)) - z_of(
+                    parameter.at
+                )
+    done = bench.run((evaluation for some in wanted.values() for evaluation in some), "refits")
     out = []
     for k in picked:
         row, z = bench.rows[chosen[k]], moved_by[k]
-        after = {one.run: done[one] for one in wanted[k] if done[one]}
-        real, start = _real(bench, found, row, after, z), bench.value(row, found.full)
+        after = {evaluation.run: done[evaluation] for evaluation in wanted[k] if done[evaluation]}
+        real, start = _real(bench, derivatives, row, after, z), bench.value(row, derivatives.full)
         assert start is not None
         most = sorted(np.flatnonzero(z), key=lambda j: -abs(z[j]))[:MOST_MOVED]
         out.append(
@@ -69,21 +75,21 @@ def refits(
                 "id": row.published.id,
                 "leverage": round(float(known.leverage[k]), 3),
                 "fitted": round(float(problem.reproduced[k]), 5),
-                "linear": round(float(start + found.jacobian[chosen[k]] @ z), 5),
+                "linear": round(float(start + derivatives.jacobian[chosen[k]] @ z), 5),
                 "real": None if real is None else round(real, 5),
-                "moved": {found.parameters[j].name: round(float(z[j]), 2) for j in most},
+                "moved": {derivatives.parameters[j].name: round(float(z[j]), 2) for j in most},
             }
         )
     return out
 
 
 def _real(
-    bench: Bench, found: Derivatives, row: Row, after: Mapping[Run, Figures], z: Floats
+    bench: Bench, derivatives: Derivatives, row: Row, after: Mapping[Run, Figures], z: Floats
 ) -> float | None:
     """The row's figure with the drives run again, and the traces' arrivals moved."""
-    runs = {**found.full, **after}
-    for j, one in enumerate(found.parameters):
-        section, _, rest = one.name.partition(".")
+    runs = {**derivatives.full, **after}
+    for j, parameter in enumerate(derivatives.parameters):
+        section, _, rest = parameter.name.partition(".")
         if section == "trace" and z[j]:
             trace, _, figure = rest.partition(".")
             some = {run: runs[run] for run in runs if bench.trace_of(run) == trace}
@@ -91,14 +97,16 @@ def _real(
     return bench.value(row, runs)
 
 
-def _possible(bench: Bench, found: Derivatives, change: Floats, drive: str) -> At:
-    """The drive's parameters with this change; if the model takes no such drive, a part of it."""
+def _possible(bench: Bench, derivatives: Derivatives, change: Floats, drive: str) -> At:
+    """The drive's parameters with this change, or with a part of it if the model refuses the
+    drive.
+    """
     for part in (1.0, 0.5, 0.25):
         at = []
-        for j, one in enumerate(found.parameters):
-            if change[j] and drive in found.drives[j]:
-                whole = coordinate_of(float(found.start[j] + change[j]))
-                at.append((one.name, one.at + part * (whole - one.at)))
+        for j, parameter in enumerate(derivatives.parameters):
+            if change[j] and drive in derivatives.drives[j]:
+                whole = coordinate_of(float(derivatives.start[j] + change[j]))
+                at.append((parameter.name, parameter.at + part * (whole - parameter.at)))
         try:
             bench.drive_at(drive, tuple(at))
         except UserError:

@@ -1,13 +1,14 @@
-"""Finds the values: least squares downhill, CMA-ES over the whole ranges.
+"""Search for the best values: least squares downhill, CMA-ES over the whole ranges.
 
-CMA-ES (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; the package cmaes, which
-optuna's sampler is made of) asks for whole generations, whose size depends on the number of
-parameters alone: so the same seed gives the same fit on any number of workers. It finds the valley;
-least squares with a robust loss (scipy) need a few steps to its ground, and their derivatives show
-how well the data determine each value (`identifiability`).
+CMA-ES (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; the package cmaes, on
+which optuna's sampler is based) requests whole generations, whose size depends on the number of
+parameters alone: so the same seed gives the same fit on any number of workers. It finds the region
+of the minimum; least squares with a robust loss (scipy) need a few steps to reach it, and their
+derivatives show how well the data determine each value (`identifiability`).
 
-Besides the figures each parameter is drawn to where it began, as weakly as its range says (a
-standard deviation of a range's uniform distribution): what the data do not tell stays as it was.
+In addition to the figures, each parameter is drawn to its start, as weakly as its range suggests (a
+standard deviation of a uniform distribution over the range): values that the data do not determine
+stay unchanged.
 """
 
 from __future__ import annotations
@@ -29,24 +30,29 @@ from drivebay.lab.journal import Evaluation, Journal
 from drivebay.lab.validate.values import Figures
 
 Values = tuple[float, ...]
-"""An evaluation's values, in the order of the parameters."""
+"""Values of an evaluation, in the order of the parameters."""
 PRIOR_WEIGHT = math.sqrt(PRIOR)
-"""Of a parameter to its start: one over the standard deviation of a uniform distribution."""
+"""Weight that draws a parameter to its start: inverse standard deviation of a uniform
+distribution.
+"""
 SIGMA = 0.2
-"""First step of CMA-ES, in ranges; its authors' advice is about a third of a range or less."""
+"""Initial step of CMA-ES, in ranges; its authors recommend about a third of a range or less."""
 GENERATION_MIN = 8
 GOOD = 0.25
-"""A valley is deep enough if the mean square of the residuals is below this."""
+"""Mean square of the residuals below which a minimum is deep enough."""
 LINE = 9
-"""A single parameter is searched at so many places of its range; CMA-ES needs two."""
+"""Number of points at which a single parameter is searched; CMA-ES needs at least two
+parameters.
+"""
 STEPS_MAX = 12
 PATIENCE = 5e-3
 """Least squares end when a step improves the loss, or moves the values, by less than this share."""
 
 
 class Trials:
-    """What an experiment's jobs give with other values. `jobs`: workers; changes no figure. `hint`:
-    what an interrupted user is told to type."""
+    """Evaluates an experiment's jobs with other values. `jobs`: workers; changes no figure.
+    `hint`: command for the user after an interruption.
+    """
 
     def __init__(
         self,
@@ -60,7 +66,7 @@ class Trials:
         self._experiment = experiment
         self._whole: set[Job] = set()
         self._moving = {
-            job: tuple(one for one in parameters if experiment.moves(job, one))
+            job: tuple(parameter for parameter in parameters if experiment.moves(job, parameter))
             for job in {*experiment.full, *experiment.tests}
         }
         self._parameters = tuple(parameters)
@@ -71,44 +77,57 @@ class Trials:
 
     @property
     def count(self) -> int:
-        """How many drives were tried."""
+        """Number of drives tried."""
         return self._evaluator.count
 
     def report_to(self, progress: Callable[[int], None]) -> None:
-        """Has `progress` called now and after each drive, with how many there were."""
+        """Sets a function that is called now and after each drive, with the number of drives so
+        far.
+        """
         self._evaluator.report_to(lambda count, _: progress(count))
 
     def lengthen(self, jobs: Iterable[Job]) -> None:
-        """From now on these are run whole, in every trial."""
+        """Runs these jobs in their whole length in every later trial."""
         self._whole |= set(jobs)
 
     def run(
         self, points: Sequence[Values], jobs: Sequence[Job], *, full: bool = False
     ) -> list[dict[Job, Figures]]:
-        """The figures of these jobs at each point, in the points' order; raises Interrupted."""
+        """Returns the figures of these jobs at each point, in the points' order; raises
+        Interrupted.
+        """
         asked = [{job: self._asked(job, point, full) for job in jobs} for point in points]
-        found = self._evaluator.run(one for some in asked for one in some.values())
-        return [{job: found[one] for job, one in some.items()} for some in asked]
+        figures = self._evaluator.run(evaluation for some in asked for evaluation in some.values())
+        return [{job: figures[evaluation] for job, evaluation in some.items()} for some in asked]
 
     def _asked(self, job: Job, point: Values, full: bool) -> Evaluation:
-        """With the values that the job's drive has from the fitted one: it need not be run again
-        when others move."""
-        of, tests = self._experiment, self._experiment.tests
-        cut = tests.get(job) != of.full[job]
+        """The evaluation of a job at a point, reduced to the values that the job's drive shares
+        with the fitted one, so that it need not be run again when others change.
+        """
+        experiment, tests = self._experiment, self._experiment.tests
+        cut = tests.get(job) != experiment.full[job]
         values = dict(zip(self._parameters, point, strict=True))
-        at = tuple((one.name, values[one]) for one in self._moving[job])
-        return Evaluation(job, at, (full or job in self._whole) and cut, of.seed)
+        at = tuple((parameter.name, values[parameter]) for parameter in self._moving[job])
+        return Evaluation(job, at, (full or job in self._whole) and cut, experiment.seed)
 
     def _made(self, group: Sequence[Evaluation]) -> Made:
-        of, run = self._experiment, group[0].run
-        known = {one.name: one for one in self._parameters}
-        profile = of.profile(run, {known[name]: value for name, value in group[0].at})
-        return [(one, profile, (of.full if one.full else of.tests)[one.run]) for one in group]
+        experiment, run = self._experiment, group[0].run
+        known = {parameter.name: parameter for parameter in self._parameters}
+        profile = experiment.profile(run, {known[name]: value for name, value in group[0].at})
+        return [
+            (
+                evaluation,
+                profile,
+                (experiment.full if evaluation.full else experiment.tests)[evaluation.run],
+            )
+            for evaluation in group
+        ]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is fitted to what: some of the parameters, some of the jobs; the rest stays at `start`.
+    """Problem of a fit: some of the parameters and some of the jobs; other parameters stay at
+    `start`.
 
     `active` are indices into `parameters`.
     """
@@ -121,29 +140,29 @@ class Problem:
     trials: Trials
 
     def values(self, at: Sequence[float] | Floats) -> Values:
-        """All values, those of `active` at these coordinates."""
+        """All values, with those of `active` at these coordinates."""
         whole = list(self.start)
         for index, coordinate in zip(self.active, at, strict=True):
             whole[index] = self.parameters[index].value(float(coordinate))
         return tuple(whole)
 
     def coordinates(self, values: Values) -> Floats:
-        """Coordinates of `active`."""
+        """Coordinates of the active parameters."""
         return np.array([self.parameters[i].coordinate(values[i]) for i in self.active])
 
-    def residuals(self, found: Mapping[Job, Figures]) -> dict[str, float]:
-        """Of every observation, in its scale."""
+    def residuals(self, figures: Mapping[Job, Figures]) -> dict[str, float]:
+        """Residuals of every observation, in its scale."""
         return {
-            observation.name: observation.residual(observation.read(found))
+            observation.name: observation.residual(observation.read(figures))
             for observation in self.observations
         }
 
     def many(self, points: Sequence[Values]) -> list[dict[str, float]]:
         """The residuals at these points."""
-        return [self.residuals(found) for found in self.trials.run(points, self.jobs)]
+        return [self.residuals(figures) for figures in self.trials.run(points, self.jobs)]
 
     def prior(self, values: Values) -> dict[str, float]:
-        """How far each active parameter is from its start, as residuals."""
+        """Distance of each active parameter from its start, as residuals."""
         away = self.coordinates(values) - self.coordinates(self.start)
         return {
             f"prior/{i}": float(PRIOR_WEIGHT * d) for i, d in zip(self.active, away, strict=True)
@@ -155,7 +174,7 @@ class Problem:
 
 
 def generation(parameters: int) -> int:
-    """How many evaluations CMA-ES makes at a time: its authors' 4 + 3 ln n, made even.
+    """Number of evaluations per generation of CMA-ES: its authors' 4 + 3 ln n, made even.
 
     >>> [generation(n) for n in (2, 6, 20)]
     [8, 10, 12]
@@ -172,8 +191,8 @@ def global_search(problem: Problem, first: Values, *, evaluations: int, seed: in
 
     def judged(points: Sequence[Values]) -> list[float]:
         nonlocal best
-        found = problem.many(points)
-        costs = [problem.cost(p, r) for p, r in zip(points, found, strict=True)]
+        residuals = problem.many(points)
+        costs = [problem.cost(p, r) for p, r in zip(points, residuals, strict=True)]
         best = min(best, *zip(costs, points, strict=True))
         return costs
 
@@ -197,21 +216,21 @@ def global_search(problem: Problem, first: Values, *, evaluations: int, seed: in
 
 
 def local_search(problem: Problem, first: Values) -> Values:
-    """The values at the ground of the valley in which `first` lies; never worse ones."""
+    """The values at the local minimum near `first`; never worse ones."""
     if not problem.active:
         return first
     names = [observation.name for observation in problem.observations]
 
-    def all_of(values: Values, found: Mapping[str, float]) -> Floats:
-        return np.array([*(found[name] for name in names), *problem.prior(values).values()])
+    def all_of(values: Values, by_name: Mapping[str, float]) -> Floats:
+        return np.array([*(by_name[name] for name in names), *problem.prior(values).values()])
 
     seen: dict[Values, float] = {}
 
     def residuals(x: Floats) -> Floats:
         values = problem.values(x)
-        found = problem.many([values])[0]
-        seen[values] = problem.cost(values, found)
-        return all_of(values, found)
+        by_name = problem.many([values])[0]
+        seen[values] = problem.cost(values, by_name)
+        return all_of(values, by_name)
 
     def jacobian(x: Floats) -> Floats:
         own = derivatives(problem, problem.values(x))
@@ -235,8 +254,9 @@ def local_search(problem: Problem, first: Values) -> Values:
 
 
 def derivatives(problem: Problem, at: Values) -> Floats:
-    """The residuals' derivatives by the active coordinates, shape (observations, active): central
-    differences of `Parameter.step`, one-sided at an end of a range."""
+    """Derivatives of the residuals by the active coordinates, shape (observations, active):
+    central differences of `Parameter.step`, one-sided at an end of a range.
+    """
     centre = problem.coordinates(at)
     sides: list[tuple[Values, Values]] = []
     for place, index in enumerate(problem.active):
@@ -247,11 +267,11 @@ def derivatives(problem: Problem, at: Values) -> Floats:
             moved[place] = min(1.0, max(0.0, centre[place] + sign * step))
             pair.append(problem.values(moved))
         sides.append((pair[0], pair[1]))
-    found = problem.many([point for pair in sides for point in pair])
+    residuals = problem.many([point for pair in sides for point in pair])
     columns = []
     for place, (low, high) in enumerate(sides):
         width = problem.coordinates(high)[place] - problem.coordinates(low)[place]
-        below, above = found[2 * place], found[2 * place + 1]
+        below, above = residuals[2 * place], residuals[2 * place + 1]
         columns.append(
             [
                 (above[observation.name] - below[observation.name]) / width

@@ -1,11 +1,11 @@
 """Derivatives of all published rows, and of all figures of their runs, by all free parameters.
 
-A parameter is moved by a quarter of its range, to where there is more room: a secant over what is
-plausible, which is steadier than a tangent. Only the drives that have it are run again, and of
-their tests only those that anything of its section touches, which one run with the whole section
-moved tells bit by bit. A row of several drives is the sum of what each of them changes. What
-is smaller than the scatter between seeds is no derivative.
-Every evaluation is in a journal in `folder` as soon as it is done, so that a killed run goes on.
+A parameter is moved by a quarter of its range, towards the larger part of it: a secant over the
+plausible range, which is steadier than a tangent. Only the drives that have the parameter are run
+again, and only those of their tests that depend on its section; a run with the whole section moved
+shows the dependence bit by bit. The derivative of a row of several drives is the sum over the
+drives. Changes smaller than the scatter between seeds count as zero. Every finished evaluation is
+stored in a journal in `folder`, so that a killed run can continue.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ from drivebay.targets.virtual.states import key_of, workers_with_states
 from drivebay.targets.virtual.target import VirtualTarget
 
 STEP = 0.25
-"""How far a parameter is moved, of its range."""
+"""Step of a parameter, as a share of its range."""
 SEEDS = (SEED, SEED + 1)
 NOISE_FACTOR = 2.0
-"""A change under so many standard deviations between seeds is none."""
+"""Number of standard deviations between seeds below which a change counts as zero."""
 EVERYWHERE = frozenset({"controller", "nand"})
-"""Sections that touch every test."""
+"""Sections that affect every test."""
 LEAST_CHANGE = 0.001
-"""A change of a row under this is none, where rows alone are asked for."""
+"""Change of a row below which it counts as zero, if only rows are requested."""
 LEAST_SCREENED = 3
-"""From so many parameters on a run with all of them moved saves more than it costs."""
+"""Number of parameters from which on a run with all of them moved saves more than it costs."""
 HINT = "start again, it goes on: make fidelity"
 
 Runs = Mapping[Run, Figures]
 At = tuple[tuple[str, float], ...]
-"""Coordinates of a drive's parameters by their names, of those that do not stand where they are."""
+"""Coordinates of a drive's parameters by their names, for those that differ from the profile's."""
 
 
 @dataclass(frozen=True)
 class Derivatives:
-    """What came out: `rows` are the names, `start` z of each parameter, `jacobian` (m, n) by z.
+    """Derivatives: `rows` are the names, `start` z of each parameter, `jacobian` (m, n) by z.
 
     `full`: the runs in their whole length. `figures`: for each run and key of a figure the
-    derivatives of its logarithm by the parameters, by their number. `stuck`: parameters
-    that no valid drive has elsewhere.
+    derivatives of its logarithm by the parameters, by their number. `stuck`: parameters that no
+    valid drive has at another value.
     """
 
     rows: tuple[str, ...]
@@ -78,14 +78,17 @@ class Derivatives:
 
 @functools.cache
 def recipe() -> str:
-    """Of the code that decides what a short run is: kept evaluations of another are run again."""
+    """Hash of the code that defines short runs: evaluations stored with other code are run
+    again.
+    """
     files = (conditions.__file__, parameters.__file__, scaling.__file__, __file__)
-    return hashlib.sha256(b"".join(Path(one).read_bytes() for one in files)).hexdigest()[:12]
+    return hashlib.sha256(b"".join(Path(path).read_bytes() for path in files)).hexdigest()[:12]
 
 
 def transformed(row: Row, value: Any) -> float:
-    """A row's figure as it enters: its logarithm, or itself where it may be 0 or below. Raises
-    NotReached if it is 0 and its bounds are not."""
+    """A row's figure as it is used here: its logarithm, or its value if that may be 0 or below.
+    Raises NotReached if it is 0 and its bounds are not.
+    """
     assert row.bounds is not None
     if row.bounds[0] <= 0:
         return float(value)
@@ -95,26 +98,26 @@ def transformed(row: Row, value: Any) -> float:
 
 
 def numeric(row: Row) -> bool:
-    """Whether a row has a figure that runs give."""
+    """True if a row has a figure that comes from runs."""
     return not row.not_covered and not row.catalog and row.bounds is not None
 
 
 def z_of(coordinate: float) -> float:
-    """A coordinate from 0 to 1 in standard deviations of the range, from its middle."""
+    """Converts a coordinate from 0 to 1 to standard deviations of the range, from its middle."""
     return (coordinate - 0.5) * 2 * EDGE
 
 
 def coordinate_of(z: float) -> float:
-    """The coordinate from 0 to 1 of a z."""
+    """Converts a z to a coordinate from 0 to 1."""
     return min(1.0, max(0.0, 0.5 + z / (2 * EDGE)))
 
 
 @dataclass
 class Bench:
-    """What is run: rows, their runs, and the folder in which evaluations are kept.
+    """Rows and their runs, and the folder in which evaluations are stored.
 
-    `rows_only`: a section of parameters is left out of a test already if moving all of it changes
-    no row beyond its scatter, not only if it changes no figure at all.
+    `rows_only`: a section of parameters is left out for a test if moving all of it changes no row
+    beyond its scatter; otherwise only if it changes no figure at all.
     """
 
     plan: Plan
@@ -129,10 +132,12 @@ class Bench:
         for run in sorted(set(self.same.values())):
             self.by_drive.setdefault(run.drive, []).append(run)
         self.profiles = {name: whole_of(runs[0]) for name, runs in self.by_drive.items()}
-        self.free = {name: free_parameters(one) for name, one in self.profiles.items()}
+        self.free = {name: free_parameters(profile) for name, profile in self.profiles.items()}
         as_is = {name: profile_of(runs[0]) for name, runs in self.by_drive.items()}
         self._marks = {name: self._mark(name, as_is) for name in self.by_drive}
-        largest = max((VirtualTarget(one).memory_bytes for one in as_is.values()), default=1)
+        largest = max(
+            (VirtualTarget(profile).memory_bytes for profile in as_is.values()), default=1
+        )
         self.folder.mkdir(parents=True, exist_ok=True)
         journal = Journal()
         journal.open(self.folder / f"{recipe()}.journal.jsonl", {"recipe": recipe()}, resume=True)
@@ -140,15 +145,18 @@ class Bench:
             journal,
             self._made,
             self._kept,
-            part=lambda one: key_of(self.plan.tests[one.run.test]) if one.full else None,
+            part=lambda evaluation: (
+                key_of(self.plan.tests[evaluation.run.test]) if evaluation.full else None
+            ),
             jobs=workers_with_states(largest),
             interrupted=Interrupted("interrupted", HINT),
         )
 
     def _mark(self, name: str, as_is: Mapping[str, Profile]) -> str:
-        """Of all that a drive's evaluations depend on besides the model: its profile and tests, its
-        rows, and the other drives of these. So what is kept of a drive outlives new drives and rows
-        that have nothing to do with it."""
+        """Hash of everything that a drive's evaluations depend on except the model: its profile
+        and tests, its rows, and the other drives of these rows. So stored evaluations of a
+        drive stay valid when unrelated drives and rows are added.
+        """
         rows = [row for row in self.rows if any(self.same[run].drive == name for run in row.needs)]
         runs = {self.same[run] for row in rows for run in row.needs} | set(self.by_drive[name])
         parts = []
@@ -156,57 +164,61 @@ class Bench:
             test = self.plan.tests[run.test].model_dump_json(exclude_defaults=True)
             full_size = run.test in self.plan.full_size
             parts.append((run.drive, as_is[run.drive].json(), test, full_size))
-        words = json.dumps([name, parts, [repr(row) for row in rows]])
-        return hashlib.sha256(words.encode()).hexdigest()[:12]
+        content = json.dumps([name, parts, [repr(row) for row in rows]])
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
 
     def _made(self, group: Sequence[Evaluation]) -> Made:
         drive = group[0].run.drive
         profile = self.drive_at(drive, group[0].at)
         made = []
-        for one in group:
-            member, test = as_run(one.run, profile), test_of(one.run, self.plan)
-            if not one.full:
-                full_size = one.run.test in self.plan.full_size
+        for evaluation in group:
+            member, test = as_run(evaluation.run, profile), test_of(evaluation.run, self.plan)
+            if not evaluation.full:
+                full_size = evaluation.run.test in self.plan.full_size
                 member, test = conditions.shorter(member, test, full_size=full_size)
             VirtualTarget(member).check((test,))
-            made.append((one, member, test))
+            made.append((evaluation, member, test))
         return made
 
-    def _kept(self, run: Run, found: Measured) -> Figures:
-        """All figures of a run with their units, and those that rows look at."""
-        units = {key: one.unit for key, one in found.figures.items() if one.value is not None}
+    def _kept(self, run: Run, measured: Measured) -> Figures:
+        """All figures of a run with their units, and the values that rows use."""
+        units = {
+            key: figure.unit for key, figure in measured.figures.items() if figure.value is not None
+        }
         names = {"rates", *units}
         for row in self.rows:
-            if run in {self.same[one] for one in row.needs}:
+            if run in {self.same[needed] for needed in row.needs}:
                 names |= names_of(row)
-        return {**kept(found, names), "units": units}
+        return {**kept(measured, names), "units": units}
 
     def drive_at(self, drive: str, at: At) -> Profile:
-        """A drive of whole size with parameters at other coordinates; raises UserError."""
+        """Returns a drive of whole size with parameters at other coordinates; raises UserError."""
         values = {self.free[drive][name]: x for name, x in at}
         return moved(self.profiles[drive], values) if values else self.profiles[drive]
 
     def evaluation(self, run: Run, at: At = (), *, full: bool, seed: int = SEED) -> Evaluation:
-        """A run with parameters at other coordinates, in its whole length or in a short one."""
+        """The evaluation of a run with parameters at other coordinates, in its whole length or
+        in a short one.
+        """
         return Evaluation(run, tuple(sorted(at)), full, seed, self._marks[run.drive])
 
-    def run(self, wanted: Iterable[Evaluation], what: str) -> Mapping[Evaluation, Figures]:
-        """The figures of these; none where the model takes no such drive."""
-        self._evaluator.report_to(lambda n, asked: self.say(f"{what}: {n} of {asked} drives run"))
+    def run(self, wanted: Iterable[Evaluation], stage: str) -> Mapping[Evaluation, Figures]:
+        """Returns the figures of these evaluations; empty if the model refuses the drive."""
+        self._evaluator.report_to(lambda n, asked: self.say(f"{stage}: {n} of {asked} drives run"))
         return self._evaluator.run(wanted)
 
     def value(self, row: Row, runs: Runs) -> float | None:
-        """The row's figure, transformed; None if these runs have none."""
+        """The row's figure, transformed; None if these runs do not give it."""
         try:
-            found = reproduced(row, {run: runs[self.same[run]] for run in row.needs})
-            return transformed(row, found) if math.isfinite(found) else None
+            figure = reproduced(row, {run: runs[self.same[run]] for run in row.needs})
+            return transformed(row, figure) if math.isfinite(figure) else None
         except NotReached:
             return None
 
     def trace_of(self, run: Run) -> str:
-        """The trace that a run replays; empty for other tests."""
+        """Name of the trace that a run replays; empty for other tests."""
         phases = self.plan.tests[run.test].phases
-        return next((one.replay.trace for one in phases if one.replay is not None), "")
+        return next((phase.replay.trace for phase in phases if phase.replay is not None), "")
 
     @property
     def runs(self) -> list[Run]:
@@ -214,12 +226,12 @@ class Bench:
         return [run for runs in self.by_drive.values() for run in runs]
 
     def whole_for(self, run: Run, section: str) -> bool:
-        """Whether derivatives by parameters of this section need the run in its whole length."""
+        """True if derivatives by parameters of this section need the run in its whole length."""
         return conditions.wholly_for(self.plan.tests[run.test], section)
 
 
 def derivatives(bench: Bench) -> Derivatives:
-    """All of it; hours of a drive's time each, some minutes here."""
+    """Computes all derivatives; each run simulates hours of a drive's time in some minutes."""
     full = whole_runs(bench)
     base, noise = _base(bench)
     touched = _touched(bench, base, full, noise)
@@ -228,19 +240,21 @@ def derivatives(bench: Bench) -> Derivatives:
 
 
 def whole_runs(bench: Bench) -> Runs:
-    """Every run in its whole length."""
+    """Runs every run in its whole length."""
     wanted = {run: bench.evaluation(run, full=True) for run in bench.runs}
-    found = bench.run(wanted.values(), "whole runs")
-    return {run: found[one] for run, one in wanted.items()}
+    results = bench.run(wanted.values(), "whole runs")
+    return {run: results[evaluation] for run, evaluation in wanted.items()}
 
 
 def _base(bench: Bench) -> tuple[Runs, Floats]:
-    """The short runs where the parameters stand, and each row's scatter between seeds."""
+    """The short runs with the profiles' own values, and each row's scatter between seeds."""
     wanted = [
         {run: bench.evaluation(run, full=False, seed=seed) for run in bench.runs} for seed in SEEDS
     ]
-    found = bench.run((one for some in wanted for one in some.values()), "short runs")
-    by_seed = [{run: found[one] for run, one in some.items()} for some in wanted]
+    results = bench.run(
+        (evaluation for some in wanted for evaluation in some.values()), "short runs"
+    )
+    by_seed = [{run: results[evaluation] for run, evaluation in some.items()} for some in wanted]
     noise = np.zeros(len(bench.rows))
     for i, row in enumerate(bench.rows):
         values = [value for runs in by_seed if (value := bench.value(row, runs)) is not None]
@@ -248,23 +262,25 @@ def _base(bench: Bench) -> tuple[Runs, Floats]:
     return by_seed[0], noise
 
 
-def _targets(one: Parameter) -> tuple[float, ...]:
-    """Where a parameter is moved to, and where else if the model takes no such drive."""
-    sign = 1 if one.at <= 0.5 else -1
-    ends = (one.at + sign * STEP, one.at - sign * STEP, one.at + sign * STEP / 4)
+def _targets(parameter: Parameter) -> tuple[float, ...]:
+    """Coordinates to move a parameter to: the first choice, and alternatives if the model
+    refuses the drive.
+    """
+    sign = 1 if parameter.at <= 0.5 else -1
+    ends = (parameter.at + sign * STEP, parameter.at - sign * STEP, parameter.at + sign * STEP / 4)
     return tuple(end for end in ends if 0 <= end <= 1)
 
 
 def _together(bench: Bench, drive: str, some: Sequence[Parameter]) -> At:
-    """Each parameter with the first of its targets that the model takes alone."""
+    """Each parameter with the first of its targets that the model accepts by itself."""
     taken = []
-    for one in some:
-        for x in _targets(one):
+    for parameter in some:
+        for x in _targets(parameter):
             try:
-                bench.drive_at(drive, ((one.name, x),))
+                bench.drive_at(drive, ((parameter.name, x),))
             except UserError:
                 continue
-            taken.append((one.name, x))
+            taken.append((parameter.name, x))
             break
     return tuple(taken)
 
@@ -272,14 +288,15 @@ def _together(bench: Bench, drive: str, some: Sequence[Parameter]) -> At:
 def _touched(
     bench: Bench, base: Runs, full: Runs, noise: Floats
 ) -> dict[tuple[str, str], set[Run]]:
-    """The runs of a drive that moving a whole section changes at all; all of them where the section
-    is too small, or touches everything, to be worth a run of its own."""
+    """Runs of a drive that change at all when a whole section is moved; all runs if the section
+    is too small, or affects everything, so that such a run would not pay.
+    """
     touched: dict[tuple[str, str], set[Run]] = {}
     wanted: dict[tuple[str, str], dict[Run, Evaluation]] = {}
     for name, runs in bench.by_drive.items():
         sections: dict[str, list[Parameter]] = {}
-        for one in bench.free[name].values():
-            sections.setdefault(one.section, []).append(one)
+        for parameter in bench.free[name].values():
+            sections.setdefault(parameter.section, []).append(parameter)
         for section, members in sections.items():
             touched[name, section] = set(runs)
             if section not in EVERYWHERE and len(members) >= LEAST_SCREENED:
@@ -288,12 +305,14 @@ def _touched(
                     run: bench.evaluation(run, at, full=bench.whole_for(run, section))
                     for run in runs
                 }
-    found = bench.run((one for some in wanted.values() for one in some.values()), "sections")
+    results = bench.run(
+        (evaluation for some in wanted.values() for evaluation in some.values()), "sections"
+    )
     for (name, section), some in wanted.items():
-        after = {run: found[one] for run, one in some.items()}
+        after = {run: results[evaluation] for run, evaluation in some.items()}
         if not all(after.values()):
             continue
-        before = {run: (full if one.full else base)[run] for run, one in some.items()}
+        before = {run: (full if evaluation.full else base)[run] for run, evaluation in some.items()}
         if bench.rows_only:
             touched[name, section] = _rows_changed(bench, {**base, **before}, after, noise)
         else:
@@ -302,32 +321,33 @@ def _touched(
 
 
 def _rows_changed(bench: Bench, before: Runs, after: Runs, noise: Floats) -> set[Run]:
-    """The runs of which some row changes by more than its scatter."""
-    found: set[Run] = set()
+    """The runs with a row that changes by more than its scatter."""
+    changed: set[Run] = set()
     for row, scatter in zip(bench.rows, noise, strict=True):
         mine = {bench.same[run] for run in row.needs} & set(after)
         if mine:
             then, now = bench.value(row, before), bench.value(row, {**before, **after})
             least = max(LEAST_CHANGE, NOISE_FACTOR * scatter)
             if then != now and (then is None or now is None or abs(now - then) > least):
-                found |= mine
-    return found
+                changed |= mine
+    return changed
 
 
 Moves = Mapping[tuple[str, str], tuple[float, Mapping[Evaluation, Figures]] | None]
-"""By drive and parameter: by how many z it was moved, and what came out; None if it is stuck."""
+"""Result of each move by drive and parameter: the distance in z, and the figures; None if the
+parameter is stuck.
+"""
 
 
 def _moves(
     bench: Bench, base: Runs, full: Runs, touched: Mapping[tuple[str, str], set[Run]]
 ) -> Moves:
-    """What moving each parameter of each drive gives: where the model takes no such drive, at its
-    next target."""
+    """Moves each parameter of each drive; if the model refuses the drive, to the next target."""
     pending = {
-        (name, one.name): list(_targets(one))
+        (name, parameter.name): list(_targets(parameter))
         for name in bench.by_drive
-        for one in bench.free[name].values()
-        if touched[name, one.section]
+        for parameter in bench.free[name].values()
+        if touched[name, parameter.section]
     }
     moves: dict[tuple[str, str], Any] = dict.fromkeys(pending)
     while pending := {key: ends for key, ends in pending.items() if ends}:
@@ -338,12 +358,14 @@ def _moves(
                 bench.evaluation(run, at, full=bench.whole_for(run, section))
                 for run in sorted(touched[name, section])
             ]
-        found = bench.run((one for some in wanted.values() for one in some), "parameters")
+        results = bench.run(
+            (evaluation for some in wanted.values() for evaluation in some), "parameters"
+        )
         for (name, key), some in wanted.items():
             x = pending[name, key].pop(0)
-            if all(found[one] for one in some):
+            if all(results[evaluation] for evaluation in some):
                 step = z_of(x) - z_of(bench.free[name][key].at)
-                moves[name, key] = step, {one: found[one] for one in some}
+                moves[name, key] = step, {evaluation: results[evaluation] for evaluation in some}
                 del pending[name, key]
     return moves
 
@@ -351,7 +373,7 @@ def _moves(
 def _row_changes(
     bench: Bench, before: Runs, after: Mapping[Run, Figures]
 ) -> Iterable[tuple[int, float]]:
-    """Of the rows of runs that came out otherwise, by how much."""
+    """Yields the rows of changed runs, each with its change."""
     new = {**before, **after}
     for i, row in enumerate(bench.rows):
         if any(bench.same[run] in after for run in row.needs):
@@ -361,7 +383,7 @@ def _row_changes(
 
 
 def _changes(before: Figures, after: Figures) -> Iterable[tuple[str, float]]:
-    """By how much the logarithms of a test's figures change."""
+    """Yields the changes of the logarithms of a test's figures."""
     for key in after["units"]:
         old, new = before.get(key), after[key]
         if isinstance(old, int | float) and old > 0 and new > 0 and new != old:
@@ -372,12 +394,12 @@ def _assembled(bench: Bench, base: Runs, full: Runs, noise: Floats, moves: Moves
     frees: dict[str, Parameter] = {}
     drives: dict[str, list[str]] = {}
     for name, some in bench.free.items():
-        for one in some.values():
-            frees.setdefault(one.key, one)
-            drives.setdefault(one.key, []).append(name)
+        for parameter in some.values():
+            frees.setdefault(parameter.key, parameter)
+            drives.setdefault(parameter.key, []).append(name)
     traces = arrivals({bench.trace_of(run) for run in bench.runs} - {""})
-    for one in traces.values():
-        frees[one.key], drives[one.key] = one, []
+    for parameter in traces.values():
+        frees[parameter.key], drives[parameter.key] = parameter, []
     order = {key: i for i, key in enumerate(frees)}
     jacobian = np.zeros((len(bench.rows), len(frees)))
     figures: dict[Run, dict[str, dict[int, float]]] = {}
@@ -387,10 +409,14 @@ def _assembled(bench: Bench, base: Runs, full: Runs, noise: Floats, moves: Moves
         if move is None:
             stuck.add(j)
             continue
-        step, found = move
+        step, results = move
         by_row: dict[int, float] = {}
         for is_full, before in ((True, full), (False, base)):
-            after = {one.run: values for one, values in found.items() if one.full == is_full}
+            after = {
+                evaluation.run: values
+                for evaluation, values in results.items()
+                if evaluation.full == is_full
+            }
             for i, change in _row_changes(bench, before, after):
                 by_row[i] = by_row.get(i, 0.0) + change / step
             for run, values in after.items():
@@ -399,17 +425,17 @@ def _assembled(bench: Bench, base: Runs, full: Runs, noise: Floats, moves: Moves
         for i, change in by_row.items():
             if abs(change) * STEP * 2 * EDGE > NOISE_FACTOR * noise[i]:
                 jacobian[i, j] += change
-    for (trace, figure), one in traces.items():
+    for (trace, figure), parameter in traces.items():
         replays = {run: base[run] for run in bench.runs if bench.trace_of(run) == trace}
         for i, change in _row_changes(bench, base, shifted(replays, figure, PER_Z)):
-            jacobian[i, order[one.key]] = change
+            jacobian[i, order[parameter.key]] = change
         for run in replays:
-            figures.setdefault(run, {}).setdefault(figure, {})[order[one.key]] = PER_Z
+            figures.setdefault(run, {}).setdefault(figure, {})[order[parameter.key]] = PER_Z
     return Derivatives(
         tuple(row.published.id for row in bench.rows),
         tuple(frees.values()),
         tuple(tuple(drives[key]) for key in frees),
-        np.array([z_of(one.at) for one in frees.values()]),
+        np.array([z_of(parameter.at) for parameter in frees.values()]),
         jacobian,
         noise,
         full,

@@ -1,10 +1,10 @@
-"""Short forms of tests, where the measured data itself shows that they tell the same.
+"""Short forms of tests, where the measured data itself shows that they give the same figures.
 
 A phase may be cut to its first seconds if their rate is that of the whole phase. A phase that slows
-down on its way (heat, garbage collection) leaves the drive otherwise than a cut one would, so the
-phases after it are not looked at in the short form. A consistency test is cut to the length from
-which on nothing changed any more. If too little is left, the test is run whole. What was cut is
-only how a fit gets there: at its end every test is run in the length in which it was measured.
+down over time (heat, garbage collection) leaves the drive in another state than a cut one would, so
+the short form omits the phases after it. A consistency test is cut to the length after which
+nothing changed any more. If too little is left, the test is run whole. Cutting affects only the
+path of a fit: at its end every test is run in its measured length.
 """
 
 from __future__ import annotations
@@ -23,36 +23,37 @@ from drivebay.lab.fit.experiment import KINDS_OF_PHASES
 LENGTHS_S = (1, 2, 5, 20, 60)
 """Lengths to which a phase may be cut."""
 SAME = 0.005
-"""Relative difference up to which a cut phase tells the same; half of the scale of a figure."""
+"""Largest relative difference of a cut phase; half of the scale of a figure."""
 KEPT_PART = 1 / 3
-"""So many of a test's phases must tell the same, else it is run whole."""
+"""Share of a test's phases that must give the same figures, otherwise the test is run whole."""
 CONSISTENCY_S = (60, 120, 300, 600, 900, 1200, 1800, 2700)
-"""Lengths to which a consistency test may be cut, their last third being the window."""
+"""Lengths to which a consistency test may be cut; their last third is the window."""
 
 
-def shortened(found: Measured) -> tuple[Test, dict[str, float] | None]:
-    """The test as evaluations run it, and what was measured of the figures that this tells, by key;
-    None if it is run whole, which tells all."""
-    test = found.test
+def shortened(whole: Measured) -> tuple[Test, dict[str, float] | None]:
+    """Returns the test as evaluations run it, and the measured values of its figures, by key;
+    None if it is run whole, with all figures.
+    """
+    test = whole.test
     if test.kind == "consistency":
-        return _short_consistency(found)
+        return _short_consistency(whole)
     if test.kind not in KINDS_OF_PHASES or any(
         phase.before or phase.replay is not None or phase.rest_s for phase in test.phases
     ):
         return test, None
     needed = math.ceil(KEPT_PART * len(test.phases))
-    forms = [(_leading(found, seconds), seconds) for seconds in LENGTHS_S]
+    forms = [(_leading(whole, seconds), seconds) for seconds in LENGTHS_S]
     for enough in (len(test.phases), needed):
         for same, seconds in forms:
             if len(same) >= enough:
-                return _cut(found, same, seconds)
+                return _cut(whole, same, seconds)
     return test, None
 
 
-def _leading(found: Measured, seconds: int) -> list[PhaseFigures]:
-    """The phases up to the first one of which the first seconds do not tell the same."""
+def _leading(whole: Measured, seconds: int) -> list[PhaseFigures]:
+    """The phases before the first one whose first seconds differ from the whole phase."""
     same: list[PhaseFigures] = []
-    for phase in found.phases:
+    for phase in whole.phases:
         if phase.workload.duration_s > seconds and not _steady(phase, seconds):
             break
         same.append(phase)
@@ -68,33 +69,33 @@ def _steady(phase: PhaseFigures, seconds: int) -> bool:
 
 
 def _same(samples: Floats, mean: float) -> bool:
-    """Whether the samples' mean is the given one, as far as their scatter lets see."""
+    """True if the samples' mean equals the given one, within their scatter."""
     if mean <= 0:
         return False
     scatter = float(samples.std(ddof=1)) / math.sqrt(len(samples)) if len(samples) > 1 else 0.0
     return bool(abs(samples.mean() / mean - 1) <= max(SAME, min(2 * scatter / mean, 2 * SAME)))
 
 
-def _cut(found: Measured, same: list[PhaseFigures], seconds: int) -> tuple[Test, dict[str, float]]:
+def _cut(whole: Measured, same: list[PhaseFigures], seconds: int) -> tuple[Test, dict[str, float]]:
     labels = {phase.label for phase in same}
-    phases = tuple(_phase(one, seconds) for one in found.test.phases if one.label in labels)
+    phases = tuple(_phase(phase, seconds) for phase in whole.test.phases if phase.label in labels)
     depths = tuple(
         depth
-        for depth in found.test.metric_queue_depths
+        for depth in whole.test.metric_queue_depths
         if depth in {phase.workload.queue_depth for phase in phases}
     )
     changes = {
         "phases": phases,
         "scores": (),
         "metric_queue_depths": depths
-        or (phases[0].workload.queue_depth,) * bool(found.test.metric_queue_depths),
+        or (phases[0].workload.queue_depth,) * bool(whole.test.metric_queue_depths),
     }
     measured = {f"rate@{phase.label}": phase.step.rate_mb_s for phase in same}
-    for phase in same:  # of power the same seconds: it rises over the first one, and with heat
+    for phase in same:  # power over the same seconds: it rises over the first one, and with heat
         power = phase.timeline.power_w[:seconds]
         if phase.step.power is not None and not np.isnan(power).any():
             measured[f"power@{phase.label}"] = float(power.mean())
-    return found.test.model_copy(update=changes), measured
+    return whole.test.model_copy(update=changes), measured
 
 
 def _phase(phase: Phase, seconds: float) -> Phase:
@@ -102,11 +103,11 @@ def _phase(phase: Phase, seconds: float) -> Phase:
     return with_load(phase, duration_s=min(float(seconds), load.duration_s), until_stable=None)
 
 
-def _short_consistency(found: Measured) -> tuple[Test, dict[str, float] | None]:
-    test, line = found.test, found.phases[0].timeline if found.phases else None
-    if line is None or found.consistency is None:
+def _short_consistency(whole: Measured) -> tuple[Test, dict[str, float] | None]:
+    test, line = whole.test, whole.phases[0].timeline if whole.phases else None
+    if line is None or whole.consistency is None:
         return test, None
-    steady = found.consistency.window.mean
+    steady = whole.consistency.window.mean
     for seconds in CONSISTENCY_S:
         window = min(round(test.metric_window_s or 0), seconds // 3)
         if seconds >= line.n or window < 1:
@@ -119,7 +120,7 @@ def _short_consistency(found: Measured) -> tuple[Test, dict[str, float] | None]:
             measured = {
                 key: figure.value
                 for key in ("mean_iops", "mean_rate", "burst_iops", "burst_s")
-                if (figure := found.figures.get(key)) and figure.value is not None
+                if (figure := whole.figures.get(key)) and figure.value is not None
             }
             power = line.power_w[:seconds]
             if not np.isnan(power).any():

@@ -1,8 +1,9 @@
-"""Writes a fitted drive as a profile: a base of the catalog and what was fitted, or all of it.
+"""Writes a fitted drive as a profile: a catalog base with the fitted values, or a complete profile.
 
 A profile that began as a drive of the catalog names it as its base and has only the fitted values
-(of a list of sections, such as the throttle's stages, the whole list, as the catalog wants it); one
-that began as a file of the user's is written whole. No date: the same fit writes the same bytes.
+(of a list of sections, such as the throttle's stages, the whole list, as the catalog requires); one
+that began as a user's file is written completely. Without a date: the same fit writes the same
+bytes.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def text(
     head: str,
     intervals: Intervals | None = None,
 ) -> str:
-    """The profile as TOML.
+    """Formats the profile as TOML.
 
     Parameters
     ----------
     fitted : dotted names of the values that differ from the profile of this name in the catalog.
-    name : the new drive's.
-    head : what stands above it, without the comment's signs.
-    intervals : how far the fit leaves figures open.
+    name : the new drive's name.
+    head : comment at the top, without the comment's signs.
+    intervals : uncertainty of the figures after the fit.
     """
     raw = copy.deepcopy(dict(profile.raw))
     title = f"{raw['drive']['title']}, fitted"
@@ -51,7 +52,7 @@ def text(
     else:
         raw["drive"] |= {"name": name, "title": title}
     raw["intervals"] = {
-        test: {key: list(one) for key, one in sorted(figures.items())}
+        test: {key: list(interval) for key, interval in sorted(figures.items())}
         for test, figures in sorted((intervals or {}).items())
     }
     return "\n".join([*lines, *toml_lines(raw)]) + "\n"
@@ -64,7 +65,7 @@ def save(path: Path, content: str) -> None:
 
 
 def name_of(path: Path) -> str:
-    """A drive's name from the file that it is written to.
+    """Makes a drive's name from the name of its file.
 
     >>> name_of(Path("My twin (2).toml"))
     'my-twin-2'
@@ -74,7 +75,7 @@ def name_of(path: Path) -> str:
 
 
 def _is_catalogs(profile: Profile, fitted: Sequence[str]) -> bool:
-    """Whether all but the fitted values is as in the catalog."""
+    """True if everything but the fitted values equals the catalog's profile."""
     own, theirs = profile.resolved(), catalog.load(profile.name).resolved()
     for dotted in fitted:
         for raw in (own, theirs):
@@ -83,7 +84,7 @@ def _is_catalogs(profile: Profile, fitted: Sequence[str]) -> bool:
 
 
 def _only(raw: Mapping[str, Any], fitted: Sequence[str]) -> dict[str, Any]:
-    """The fitted leaves with the sections around them, and whole lists."""
+    """The fitted leaves within their sections, and whole lists."""
     kept: dict[str, Any] = {}
     for dotted in fitted:
         node: Any = raw

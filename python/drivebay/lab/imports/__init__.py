@@ -106,7 +106,7 @@ def read_files(
     from drivebay.targets.fio.figures import Unreadable
 
     if not files:
-        raise UserError("no files given", f"drivebay import {name} FILE... --out DIR")
+        raise UserError("no files were given", f"drivebay import {name} FILE... --out DIR")
     importer = _recognized(files) if name == AUTO else named(name)
     read = importlib.import_module(importer.module).read
     imported = []
@@ -124,7 +124,9 @@ def read_files(
         except ValidationError as problem:
             error = mistakes.first(problem)
             field = f"{refused}: {mistakes.dotted(error['loc'])}"
-            raise mistakes.user_error(error, field, of="a load", hint=importer.again) from None
+            raise mistakes.user_error(
+                error, field, document="a load", hint=importer.again
+            ) from None
     program, form = importer.program, importer.form
     return Foreign(importer.name, program, form, imported, drive, time_scale)
 

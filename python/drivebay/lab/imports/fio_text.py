@@ -115,7 +115,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
             job.group += number * 10**6
             jobs.append(job)
     if not phases:
-        raise UserError(f"{shown}: no job of it moved any data", importer.again)
+        raise UserError(f"{shown}: none of its jobs moved any data", importer.again)
     document = {"fio version": runs[-1].version, "time": runs[0].time}
     return imported(path, document, jobs, phases)
 

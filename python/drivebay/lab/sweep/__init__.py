@@ -1,9 +1,9 @@
-"""Sweep: many runs side by side on this machine or a Dask cluster, one Parquet part for each.
+"""Sweep: many runs in parallel on this machine or a Dask cluster, one Parquet part for each.
 
 A run is one test on one drive at one point of the parameters with one seed, and depends on nothing
-else. To follow a sweep, read `engine.run` from the top; `spec` says what a user writes, `plan` what
-becomes of it, `work` what a worker does, `store` what is left.
-Effects are computed in `analysis`, and laid out in `report`.
+else. To follow a sweep, read `engine.run` from the top; `spec` is the user's input, `plan` the
+resolved sweep, `work` the task of a worker, `store` the results. Effects are computed in
+`analysis`, and shown by `report`.
 """
 
 from drivebay.lab.sweep.api import Sweep, run

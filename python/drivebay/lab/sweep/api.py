@@ -1,4 +1,4 @@
-"""A sweep from Python: what `drivebay sweep` does, with the runs as a table."""
+"""Python interface to sweeps: what `drivebay sweep` does, with the runs as a table."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep that has ended. `failed` maps numbers of runs to what was wrong."""
+    """A sweep that has ended. `failed` maps numbers of runs to their errors."""
 
     plan: Plan
     store: Store
     failed: Mapping[int, str]
 
     def table(self) -> pa.Table:
-        """A row for each run: parameters, figures, what it cost, the build that made it."""
+        """Returns a row for each run: parameters, figures, cost, and the build that made it."""
         import pyarrow as pa
 
         return pa.Table.from_pylist([row for row, _ in self.store.rows(self.plan.fingerprint)])
@@ -44,13 +44,14 @@ def run(
     Parameters
     ----------
     what : the path of a sweep's file, or its content as nested dicts (docs/concepts/sweeps.md).
-    out : the folder of the results, or anything that fsspec opens; by default
+    out : the folder of the results, or any URL that fsspec opens; by default
         drivebay-sweeps/NAME.
     scheduler : a Dask scheduler's address.
-    trust_network : talk to it without TLS though it is not on loopback. Whoever reaches it, or one
-        of its workers, or the way to it, can run programs as this user: docs/concepts/sweeps.md.
-    jobs : how many runs at once; by default as many as there are processors.
-    resume : go on with what is in `out`.
+    trust_network : connect without TLS to a scheduler that is not on loopback. Whoever reaches it,
+        one of its workers, or the connection can run programs as this user:
+        docs/concepts/sweeps.md.
+    jobs : number of parallel runs; by default the number of processors.
+    resume : continue the sweep in `out`.
 
     Raises
     ------
@@ -60,7 +61,7 @@ def run(
     EnvironmentProblem
         If a worker is another build, or no scheduler answers.
     Interrupted
-        On Ctrl-C; what had ended is kept.
+        On Ctrl-C; finished runs are kept.
     """
     from drivebay.lab.sweep import engine, plan, spec
     from drivebay.lab.sweep.store import Store
@@ -85,7 +86,7 @@ def run(
 
 
 class _Quiet:
-    """Tells of nothing but what went wrong."""
+    """Reports only errors and warnings."""
 
     def begin(self, runs: int, done: int, capacity: int) -> None:
         pass

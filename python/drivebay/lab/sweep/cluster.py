@@ -1,10 +1,10 @@
-"""The workers of a sweep: processes of this machine, or a Dask cluster by its address.
+"""Workers of a sweep: processes of this machine, or a Dask cluster by its address.
 
-On this machine every worker is a process with one thread, so that one that dies takes one run with
-it. How many runs there may be at once is bounded by memory, too: a run needs what its drive's maps
-take ("memory", an abstract resource of Dask), and the engine admits no more of them than fit.
-Workers of a cluster say how much memory they have for runs (`drivebay worker`); of those that do
-not, every thread gets a run.
+On this machine every worker is a process with one thread, so that a crash loses only one run.
+Memory limits the number of parallel runs, too: a run needs the memory of its drive's maps
+("memory", an abstract resource of Dask), and the engine admits only as many runs as fit. Workers of
+a cluster announce their memory for runs (`drivebay worker`); workers that do not get one run per
+thread.
 
 Sources: distributed's documentation (worker resources; allowed-failures).
 """
@@ -26,9 +26,13 @@ from drivebay.lab.sweep.network import Scheduler, distributed
 MEMORY = "memory"
 JOBS_MAX = 1024
 MEMORY_SHARE = 0.8
-"""Of the memory that is free at the start; the rest is for the page cache and what others do."""
+"""Share of the free memory that runs may take; the rest is for the page cache and other
+processes.
+"""
 WORKER_BYTES = 170_000_000
-"""A worker process before its first run: interpreter, Dask, NumPy, Arrow; measured, rounded up."""
+"""Memory of a worker process before its first run: interpreter, Dask, NumPy, Arrow; measured,
+rounded up.
+"""
 CONNECT_S = 10.0
 QUIET = ("distributed", "distributed.scheduler", "distributed.nanny", "distributed.worker")
 
@@ -37,8 +41,8 @@ QUIET = ("distributed", "distributed.scheduler", "distributed.nanny", "distribut
 class Cluster:
     """A connected client.
 
-    `budget_bytes` is what runs may take together, None where the workers' own resources bound it;
-    `largest_bytes` what one may take, None where nobody says.
+    `budget_bytes` is the memory limit of all runs together, None if the workers' own resources
+    limit it; `largest_bytes` the limit of one run, None if unknown.
     """
 
     client: Any
@@ -49,8 +53,9 @@ class Cluster:
     restart_lost: Callable[[], object] = lambda: None
 
     def threads(self) -> dict[str, int]:
-        """How many runs of virtual drives each worker can do at once, by its address: none if it
-        announces no memory where others do. Here, what workers are lost are started again."""
+        """Number of parallel runs of virtual drives of each worker, by its address: 0 if it
+        announces no memory while others do. On this machine, lost workers are restarted.
+        """
         self.restart_lost()
 
         def runs(worker: dict[str, Any]) -> int:
@@ -67,15 +72,16 @@ def memory_budget(workers: int) -> int:
 
 
 def default_jobs() -> int:
-    """The processors that this process may use."""
+    """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 @contextlib.contextmanager
 def opened(scheduler: Scheduler | None, jobs: int) -> Iterator[Cluster]:
-    """The cluster of a scheduler, or `jobs` processes here that end with the block. Raises
-    EnvironmentProblem if the scheduler does not answer."""
-    for name in QUIET:  # what goes wrong is told by the engine, in words
+    """Connects to the cluster of a scheduler, or starts `jobs` processes here that end with the
+    block. Raises EnvironmentProblem if the scheduler does not answer.
+    """
+    for name in QUIET:  # the engine reports problems
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with _connected(scheduler) if scheduler else _local(jobs) as cluster:
         yield cluster
@@ -89,13 +95,13 @@ def _local(jobs: int) -> Iterator[Cluster]:
 
     budget = memory_budget(jobs)
     settings = {
-        # A death of a worker is told at once; whether to try again is the engine's to decide.
+        # A worker's death is reported at once; the engine decides about another attempt.
         "distributed.scheduler.allowed-failures": 0,
         "distributed.comm.timeouts.connect": "60s",
-        # On a busy machine a restarted worker takes longer than Dask's 15 s, after which
-        # its place would be given up.
+        # On a busy machine a restarted worker takes longer than Dask's 15 s, after which its place
+        # would be given up.
         "distributed.deploy.lost-worker-timeout": "300s",
-        # The engine bounds memory; Dask's own limit would kill what is just about to fit.
+        # The engine limits memory; Dask's own limit would kill runs that just fit.
         "distributed.worker.memory.terminate": False,
         "distributed.worker.memory.pause": False,
         "distributed.admin.system-monitor.interval": "5s",
@@ -123,32 +129,34 @@ def _connected(scheduler: Scheduler) -> Iterator[Cluster]:
             "start one with: dask scheduler; and on each host: drivebay worker ADDRESS",
         ) from None
     try:
-        largest = max((one.get(MEMORY, 0.0) for one in _announced(client)), default=0.0)
+        largest = max((announced.get(MEMORY, 0.0) for announced in _announced(client)), default=0.0)
         yield Cluster(client, False, None, int(largest) or None, largest > 0)
     finally:
         client.close()
 
 
 def resources(client: Any) -> dict[str, float]:
-    """What the workers announce, all together."""
-    found: dict[str, float] = {}
+    """Sum of the resources that the workers announce."""
+    total: dict[str, float] = {}
     for worker in _announced(client):
         for name, amount in worker.items():
-            found[name] = found.get(name, 0.0) + amount
-    return found
+            total[name] = total.get(name, 0.0) + amount
+    return total
 
 
 def _announced(client: Any) -> list[dict[str, float]]:
-    """Each worker's resources."""
+    """Resources of each worker."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return [worker.get("resources") or {} for worker in workers]
 
 
 @contextlib.contextmanager
 def sigint_ignored() -> Iterator[None]:
-    """Ctrl-C goes to a terminal's whole group; processes started inside inherit that it is ignored,
-    so that it is the sweep alone that ends them. Those that replace them later ignore it by
-    themselves (`preload`). For the moment that this takes we do not hear it either."""
+    """Ignores SIGINT while processes are started. Ctrl-C reaches a terminal's whole process
+    group; processes started inside inherit that it is ignored, so that only the sweep ends
+    them. Processes that replace them later ignore it by themselves (`preload`). Meanwhile
+    this process ignores it too.
+    """
     before = None
     with contextlib.suppress(ValueError):  # not the main thread: no signals here
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)

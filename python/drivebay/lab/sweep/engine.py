@@ -1,11 +1,12 @@
-"""Runs a sweep: hands runs to workers, tries again what was lost, keeps what could not be done.
+"""Runs a sweep: hands runs to workers, retries lost ones, records those that failed.
 
-The engine holds no figures: each run's worker writes its part, and answers with a few words. It
-admits as many runs as there are threads, and here as fit into memory; so a worker that dies takes
-with it only what it was at. A run that fails by itself (a drive that is not possible) is recorded
-at once; one that was lost, or failed by what may be chance (memory, storage), is tried again.
+The engine holds no figures: each run's worker writes its part, and answers with a short message. It
+admits as many runs as there are threads, and on this machine as fit in memory; so a worker that
+dies loses only its current run. A run that fails by itself (a drive that is not possible) is
+recorded at once; a lost run, or one that failed for reasons that may be transient (memory,
+storage), is retried.
 
-Not undone on Ctrl-C: workers of a cluster that is not ours finish the run they are at.
+Not undone on Ctrl-C: workers of a foreign cluster finish their current run.
 """
 
 from __future__ import annotations
@@ -35,30 +36,30 @@ RETRIES = 2
 LOOK_EVERY_S = 0.2
 COUNT_THREADS_EVERY_S = 5.0
 STOP_S = 90.0
-"""How long reviews of real drives have to end in when the sweep is stopped."""
+"""Time for reviews of real drives to end when the sweep is stopped."""
 LOOKAHEAD = 64
-"""So many of the next runs are looked at for one that fits into the memory that is left."""
+"""Number of waiting runs that are searched for one that fits in the free memory."""
 
 
 class Sink(Protocol):
-    """Told how far a sweep has come, all from one thread."""
+    """Receives a sweep's progress, from one thread."""
 
     def begin(self, runs: int, done: int, capacity: int) -> None:
-        """It starts: so many runs, of which some are there already."""
+        """The sweep starts: number of runs, and of those that exist already."""
         ...
 
     def ended(self, index: int, error: str | None) -> None:
-        """A run has ended for good."""
+        """A run has ended, with its last attempt."""
         ...
 
     def warn(self, message: str) -> None:
-        """Something that stops nothing."""
+        """A warning; the sweep continues."""
         ...
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sweep has come to; `failed` maps numbers of runs to what was wrong."""
+    """Outcome of a sweep; `failed` maps numbers of runs to their errors."""
 
     runs: int
     done: int
@@ -84,27 +85,27 @@ def run(
     retries: int = RETRIES,
     resume: bool = False,
 ) -> Outcome:
-    """Runs what is still to be run. Raises UserError if the store holds another sweep, or one and
-    `resume` was not said; if the scheduler may not be talked to; EnvironmentProblem if no scheduler
-    answers, a run needs more memory than there is, a worker is another build, or the store cannot
-    be written or is not the workers' as well; Interrupted on SIGINT, SIGTERM or SIGHUP; what had
-    ended is kept.
+    """Runs the missing runs of a sweep. Raises UserError if the store holds another sweep, or one
+    and `resume` is not set, or if connecting to the scheduler is not allowed; EnvironmentProblem
+    if no scheduler answers, a run needs more memory than there is, a worker is another build, or
+    the store cannot be written or is not shared with the workers; Interrupted on SIGINT, SIGTERM
+    or SIGHUP; finished runs are kept.
 
     Parameters
     ----------
     scheduler : a Dask scheduler's address; without one, workers are started on this machine.
     trust_network : everybody on the way to it may run programs as this user, see
         `network.admitted`.
-    jobs : how many of them; by default as many as there are processors.
-    retries : how often a run that was lost is tried again.
-    resume : go on with what is in the store.
+    jobs : number of workers; by default the number of processors.
+    retries : number of retries of a lost run.
+    resume : continue the sweep in the store.
     """
     peer = None if scheduler is None else admitted(scheduler, trust_network=trust_network)
-    there = _opened(plan, store, resume=resume)
-    left = rounds.missing(plan, store, there)
+    finished = _opened(plan, store, resume=resume)
+    left = rounds.missing(plan, store, finished)
     if not left:
-        sink.begin(plan.runs, len(there), 0)
-        return Outcome(plan.runs, len(there), {})
+        sink.begin(plan.runs, len(finished), 0)
+        return Outcome(plan.runs, len(finished), {})
     if plan.spec.fleet is not None and scheduler is None:
         raise UserError(
             "a fleet needs a cluster, whose workers have the drives: --scheduler is missing",
@@ -117,7 +118,7 @@ def run(
         if plan.spec.fleet is not None:
             fleet.check_announced(plan.spec.fleet, clusters.resources(cluster.client))
         at_once = plan.runs if plan.spec.fleet is not None else sum(cluster.threads().values())
-        sink.begin(plan.runs, len(there), at_once)
+        sink.begin(plan.runs, len(finished), at_once)
         dispatcher = _Dispatcher(plan, store, sink, cluster, retries)
         while left and not stop.is_set():
             dispatcher.work(iter(left), stop)
@@ -130,16 +131,16 @@ def run(
             "and are kept",
             "go on with the same command and --resume",
         )
-    return Outcome(plan.runs, len(there) + dispatcher.done, dispatcher.failed)
+    return Outcome(plan.runs, len(finished) + dispatcher.done, dispatcher.failed)
 
 
 def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
-    """The runs that are there already; makes the store if there is none."""
+    """Runs that exist already; creates the store if there is none."""
     known = store.read_manifest()
     if known is None:
         if not store.is_empty():
             raise UserError(
-                f"{store.url} is not empty, and holds no sweep", "give a new place: --out DIR"
+                f"{store.url} is not empty, and holds no sweep", "choose another place: --out DIR"
             )
         store.create(plan.fingerprint, plan.as_json(), plan.runs)
         return set()
@@ -152,18 +153,18 @@ def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
         why = other if made != dict(plan.build) else "from another specification"
         raise UserError(
             f"{store.url} holds a sweep made {why}",
-            "give a new place: --out DIR; or go back to what it was made with",
+            "choose another place: --out DIR; or return to the build and file it was made with",
         )
     if not resume:
         raise UserError(
             f"{store.url} holds this sweep already",
-            "go on with it: add --resume; or give a new place: --out DIR",
+            "go on with it: add --resume; or choose another place: --out DIR",
         )
     return store.done(plan.fingerprint)
 
 
 class _Dispatcher:
-    """One sweep under way: what is waiting, on its way, and over."""
+    """State of a sweep under way: waiting, running and finished runs."""
 
     def __init__(
         self, plan: Plan, store: Store, sink: Sink, cluster: Cluster, retries: int
@@ -181,12 +182,12 @@ class _Dispatcher:
         self._threads: dict[str, int] = {}
         self._failed_before = store.failures(plan.fingerprint)
         self._token = f"{plan.fingerprint}-{time.time_ns()}"
-        # A task like any other, so that its result can be had again if its worker dies.
+        # A task like any other, so that its result can be recomputed if its worker dies.
         text = json.dumps(plan.as_json(), sort_keys=True)
         self._shared = cluster.client.submit(str, text, key=f"plan-{self._token}")
 
     def work(self, left: Any, stop: threading.Event) -> None:
-        """Until nothing is left, or `stop` is set."""
+        """Works until no run is left, or `stop` is set."""
         capacity, counted = 0, -COUNT_THREADS_EVERY_S
         more = True
         while not stop.is_set():
@@ -207,28 +208,29 @@ class _Dispatcher:
         self._give_up()
 
     def _capacity(self) -> int:
-        """How many runs may be under way: a fleet's drives are all waited for at once. Tells of
-        workers that are waited for."""
+        """Number of runs that may be under way: for a fleet, all drives at once. Warns about
+        workers that are waited for.
+        """
         self._threads, spec = self._cluster.threads(), self._plan.spec
         capacity = sum(self._threads.values())
         if spec.fleet is None:
-            self._warn_once("no workers are there: waiting for some", when=capacity == 0)
+            self._warn_once("there are no workers yet: waiting for some", when=capacity == 0)
             return capacity
-        there = clusters.resources(self._cluster.client)
+        announced = clusters.resources(self._cluster.client)
         for attempt in self._running.values():
             drive = spec.fleet.drives[attempt.index].id
-            gone = fleet.resource(drive) not in there
+            gone = fleet.resource(drive) not in announced
             self._warn_once(f"the worker of the drive {drive} is gone: waiting for it", when=gone)
         return self._plan.runs
 
     def _warn_once(self, message: str, *, when: bool) -> None:
-        """Warns once as long as it is so."""
+        """Warns once while the condition holds."""
         if when and message not in self._warned:
             self._sink.warn(message)
         (self._warned.add if when else self._warned.discard)(message)
 
     def _give_up(self) -> None:
-        """Real drives are let go of in an orderly way; runs in virtual time are forgotten."""
+        """Ends reviews of real drives in an orderly way; runs in virtual time are dropped."""
         running = self._running
         if self._plan.spec.fleet is not None:
             fleet.stop(self._cluster.client, self._token)
@@ -253,7 +255,7 @@ class _Dispatcher:
         return need
 
     def _next(self) -> _Attempt | None:
-        """The first of the next runs that fits into what memory is left."""
+        """The first of the next runs that fits in the free memory."""
         budget = self._cluster.budget_bytes
         for place, attempt in enumerate(self._waiting):
             if place >= LOOKAHEAD:
@@ -266,23 +268,24 @@ class _Dispatcher:
     def _submit(self, attempt: _Attempt) -> None:
         plan = self._plan
         key = f"run-{self._token}-{attempt.index}-{attempt.number}"
-        what: Callable[..., work.Outcome] = work.run
+        task: Callable[..., work.Outcome] = work.run
         needs: dict[str, float] = {}
         if plan.spec.fleet is not None:
-            what = functools.partial(fleet.run, stop_name=self._token)
+            task = functools.partial(fleet.run, stop_name=self._token)
             needs = {fleet.resource(plan.spec.fleet.drives[attempt.index].id): 1.0}
         elif self._cluster.has_memory_resource:
             needs = {MEMORY: float(attempt.memory_bytes)}
         attempt.worker = self._idle()
         future = self._cluster.client.submit(
-            what,
+            task,
             self._shared,
             self._store.url,
             attempt.index,
             key=key,
             pure=False,
             resources=needs or None,
-            # None that has to wait behind another one, and would be lost with it.
+            # A worker without other runs, so that this run does not wait for another and is not
+            # lost with it.
             workers=[attempt.worker] if attempt.worker else None,
             allow_other_workers=bool(attempt.worker),
         )
@@ -291,9 +294,9 @@ class _Dispatcher:
         future.add_done_callback(self._ended.put)
 
     def _idle(self) -> str:
-        """A worker with a thread to spare; "" where that is not ours to choose."""
-        # If the one that was chosen is gone, Dask takes any, even one without the memory resource,
-        # which it then drops (KeyError in acquire_resources): where such are, it chooses alone.
+        """A worker with a free thread; "" if Dask has to choose."""
+        # If the chosen worker is gone, Dask takes any, even one without the memory resource, which
+        # it then drops (KeyError in acquire_resources): if there are such workers, Dask chooses.
         if self._plan.spec.fleet is not None or 0 in self._threads.values():
             return ""
         at_work = Counter(attempt.worker for attempt in self._running.values())
@@ -330,12 +333,14 @@ class _Dispatcher:
             )
         else:
             self.failed[attempt.index] = error
-            what = {"run": attempt.index, "error": error, "attempts": attempt.number + 1}
-            self._store.write_failure(attempt.index, self._plan.fingerprint, what)
+            failure = {"run": attempt.index, "error": error, "attempts": attempt.number + 1}
+            self._store.write_failure(attempt.index, self._plan.fingerprint, failure)
             self._sink.ended(attempt.index, error)
 
     def _check_shared_store(self, index: int) -> None:
-        """The first part is looked for from here: a folder of each worker's own is no dataset."""
+        """Checks from here that the first part exists: separate folders on the workers are not a
+        dataset.
+        """
         if self._seen_a_part:
             return
         if not self._store.has_part(index, self._plan.fingerprint):
@@ -358,7 +363,7 @@ def _lost(problem: BaseException | None) -> str:
 def resume_command(
     spec_path: str, url: str, scheduler: str | None, *, trust_network: bool = False
 ) -> str:
-    """What a user types to go on."""
+    """Command to continue a sweep."""
     where = f" --scheduler {shlex.quote(scheduler)}" if scheduler else ""
     where += " --trust-network" if trust_network else ""
     return f"drivebay sweep {shlex.quote(spec_path)} --out {shlex.quote(url)}{where} --resume"

@@ -1,14 +1,15 @@
-"""Real drives on many hosts: a worker announces the drives of its host, each is one task there.
+"""Sweeps over real drives on many hosts: a worker announces the drives of its host; each is one
+task there.
 
 A drive is a Dask resource, "drive:SERIAL" or "drive:/path/of/a/file", of which its worker has one;
-so its review runs where the drive is, and never twice at a time. The review itself runs in a
-process of its own (`review_process`), with the same target, safety rules and permission, the typed
-serial number, as `drivebay review` on that host. A worker tests only what it announced.
+so its review runs on the drive's host, and never twice at a time. The review runs in a process of
+its own (`review_process`), with the same target, safety rules and permission (the typed serial
+number) as `drivebay review` on that host. A worker tests only drives that it announced.
 
-The review's folder grows on the worker's host, so a review that was cut short goes on there; when
-it is whole, it is copied to the sweep's store.
+The review's folder is written on the worker's host, so an interrupted review continues there; when
+it is complete, it is copied to the sweep's store.
 
-Leaves out: drives plugged in after the worker began; start it again.
+Leaves out: drives plugged in after the worker started; restart it.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ from drivebay.targets.safety import blockdev, marks
 ANNOUNCED = "DRIVEBAY_ANNOUNCED"
 """Environment variable of a worker: the ids of the drives that it may test, as a JSON list."""
 SCRATCH = "DRIVEBAY_SCRATCH"
-"""Environment variable of a worker: where reviews grow; by default in the user's state folder, as
-in one for temporary files another user could have made it first."""
+"""Environment variable of a worker: the folder for running reviews; by default in the user's
+state folder, since another user could create a folder for temporary files first.
+"""
 LOOK_EVERY_S = 0.5
 ASK_EVERY_S = 2.0
 
 
 def resource(drive_id: str) -> str:
-    """The Dask resource that stands for a drive.
+    """Name of the Dask resource for a drive.
 
     >>> resource("S1ABNYAF123456")
     'drive:S1ABNYAF123456'
@@ -54,30 +56,33 @@ def resource(drive_id: str) -> str:
 
 
 def testable(files: Sequence[Path], only: Sequence[str] | None) -> list[str]:
-    """Ids of what this host offers: its block devices on which nothing is mounted, held or stored,
-    and the files given. Raises UserError if a drive that was named is not there or may not be
-    tested, or a file is none. `only`: serial numbers; None for all devices that nothing speaks
-    against."""
+    """Ids of the drives that this host offers: its block devices without mounts, holders or
+    content, and the given files. `only`: serial numbers; None for all suitable devices.
+    Raises UserError if a named drive does not exist or must not be tested, or a file does not
+    exist.
+    """
     devices = blockdev.list_devices() if only is None or only else []
     if only is None:
-        found = [one.serial for one in devices if not one.blockers and not one.signatures]
+        ids = [device.serial for device in devices if not device.blockers and not device.signatures]
     else:
-        found = [_checked_free(serial, devices) for serial in only]
+        ids = [_checked_free(serial, devices) for serial in only]
     for path in files:
         if not path.is_file():
             raise UserError(f"--file {path}: there is no such file", f"truncate -s 4G {path}")
-        found.append(str(path.absolute()))
-    return found
+        ids.append(str(path.absolute()))
+    return ids
 
 
 def _checked_free(serial: str, devices: Sequence[blockdev.Device]) -> str:
-    """The serial number of a named drive; what is on it needs a word in the sweep's file."""
-    for one in devices:
-        if one.serial == serial:
-            if one.blockers:
+    """Serial number of a named drive, if it may be tested; overwriting its content needs an
+    entry in the sweep's file.
+    """
+    for device in devices:
+        if device.serial == serial:
+            if device.blockers:
                 raise UserError(
-                    f"--drive {serial}: {one.path} {'; '.join(one.blockers)}",
-                    "choose another drive; what forbids each is shown by: drivebay drives",
+                    f"--drive {serial}: {device.path} {'; '.join(device.blockers)}",
+                    "choose another drive; drivebay drives shows why each is refused",
                 )
             return serial
     raise UserError(f"--drive {serial}: no such drive on this host", "see: drivebay drives")
@@ -85,14 +90,14 @@ def _checked_free(serial: str, devices: Sequence[blockdev.Device]) -> str:
 
 def check_announced(fleet: Fleet, announced: Mapping[str, float]) -> None:
     """Raises if no worker announces one of the drives: its review would wait for ever."""
-    there = sorted(name.removeprefix("drive:") for name in announced if name.startswith("drive:"))
+    ids = sorted(name.removeprefix("drive:") for name in announced if name.startswith("drive:"))
     for drive in fleet.drives:
-        if drive.id not in there:
+        if drive.id not in ids:
             raise EnvironmentProblem(
                 f"no worker announces the drive {drive.id}; announced are "
-                f"{', '.join(there) or 'none'}",
-                "on its host: drivebay worker ADDRESS; what forbids a drive is shown there by: "
-                "drivebay drives",
+                f"{', '.join(ids) or 'none'}",
+                "on its host: drivebay worker ADDRESS; drivebay drives shows there why a drive is "
+                "refused",
             )
         if announced[resource(drive.id)] > 1:
             raise EnvironmentProblem(
@@ -102,13 +107,13 @@ def check_announced(fleet: Fleet, announced: Mapping[str, float]) -> None:
 
 
 def stop(client: Any, name: str) -> None:
-    """Tells the reviews under way to end."""
+    """Tells running reviews to end."""
     with contextlib.suppress(OSError, TimeoutError):
         distributed().Event(name, client=client).set()
 
 
 def run(plan_json: str, url: str, index: int, *, stop_name: str) -> work.Outcome:
-    """Reviews one drive of the fleet here."""
+    """Reviews one drive of the fleet on this host."""
 
     def review_drive() -> None:
         begun = time.monotonic()
@@ -125,7 +130,7 @@ def run(plan_json: str, url: str, index: int, *, stop_name: str) -> work.Outcome
 
 
 def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:
-    """Runs the review, or goes on with it, in a process of its own; the result folder."""
+    """Runs or continues the review in a process of its own; returns the result folder."""
     if drive.id not in json.loads(os.environ.get(ANNOUNCED, "[]")):
         raise UserError(
             f"this worker has not announced the drive {drive.id}", "start it with that drive"
@@ -164,7 +169,7 @@ def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:
                     process.wait()
     finally:
         with contextlib.suppress(OSError):
-            process.stdin.close()  # whatever happened here: the review ends, in an orderly way
+            process.stdin.close()  # whatever happened here, the review ends in an orderly way
         process.wait()
     try:
         answer = json.loads(process.stdout.read())
@@ -185,21 +190,25 @@ def _stop_requested(name: str) -> bool:
 
 
 def _path_of(serial: str) -> str:
-    """Where the drive is now; names change from boot to boot."""
-    found = [one.path for one in blockdev.list_devices(look_inside=False) if one.serial == serial]
-    if len(found) != 1:
+    """Present path of the drive; names change from boot to boot."""
+    paths = [
+        device.path
+        for device in blockdev.list_devices(look_inside=False)
+        if device.serial == serial
+    ]
+    if len(paths) != 1:
         raise UserError(
-            f"{len(found)} drives of this host have the serial number {serial}",
+            f"{len(paths)} drives of this host have the serial number {serial}",
             "see: drivebay drives",
         )
-    return found[0]
+    return paths[0]
 
 
 def _table(plan: Plan, index: int, drive: FleetDrive, folder: Path, wall_s: float) -> Any:
-    """A row for each test of the review."""
-    found = review(results.load(folder))
+    """Makes a row for each test of the review."""
+    reviewed = review(results.load(folder))
     rows = []
-    for test_id, measured in found.tests.items():
+    for test_id, measured in reviewed.tests.items():
         known = {
             "run": index,
             "drive": drive.id,
@@ -212,7 +221,7 @@ def _table(plan: Plan, index: int, drive: FleetDrive, folder: Path, wall_s: floa
 
 
 def _slug(drive_id: str) -> str:
-    """A folder's name for a drive.
+    """Folder name for a drive.
 
     >>> _slug("/mnt/a/disk 1.img")
     'mnt-a-disk-1.img'

@@ -1,11 +1,13 @@
-"""Which schedulers a sweep and a worker talk to: whoever reaches Dask's ports runs programs.
+"""Schedulers that a sweep and a worker may connect to: whoever reaches Dask's ports can run
+programs.
 
-Both ends of a connection unpickle what the other sends, so each can run any program as the other's
-user. On loopback that is left to who may log in here. Elsewhere TLS with certificates on both sides
-is demanded, by Dask's own settings, or the word that everybody on the network is trusted.
+Both ends of a connection unpickle the other's data, so each can run any program as the other's
+user. On loopback this concerns only users who can log in here. Elsewhere TLS with certificates on
+both sides is required, by Dask's own settings, or the user's statement that everybody on the
+network is trusted.
 
-Sources: distributed's documentation (TLS/SSL).
-Left out: Dask's transports over HTTP (ws, wss), whose workers would be HTTP servers.
+Sources: distributed's documentation (TLS/SSL). Leaves out: Dask's transports over HTTP (ws, wss),
+whose workers would be HTTP servers.
 """
 
 from __future__ import annotations
@@ -20,46 +22,49 @@ from typing import Any
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 ROLES = ("client", "worker")
-"""Whose certificates are needed: a sweep is a client; a worker with real drives is both."""
+"""Roles that need certificates: a sweep is a client; a worker with real drives is both."""
 
 
 def distributed() -> Any:
-    """Dask's package, which has no types; it is loaded when it is needed, in half a second."""
+    """Dask's package, which has no types; loaded when needed, in half a second."""
     return importlib.import_module("distributed")
 
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A scheduler that may be talked to: where, and with which settings of TLS."""
+    """A scheduler that may be connected to: its address and TLS settings."""
 
     address: str
     security: Any
 
 
 def split(address: str) -> tuple[str, str, int]:
-    """Scheme, host and port of a scheduler's address.
+    """Splits a scheduler's address into scheme, host and port.
 
-    Dask itself would take anything for an address and wait for it: it retries even a protocol that
-    it does not know.
+    Dask itself would accept any text as an address and wait for it: it retries even with an unknown
+    protocol.
 
     >>> split("10.0.0.1:8786"), split("tls://[::1]:1")
     (('tcp', '10.0.0.1', 8786), ('tls', '::1', 1))
 
-    Raises UserError if it is no address of a scheduler."""
+    Raises UserError if the text is not an address of a scheduler.
+    """
     host = r"\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[^\s:/\[\]]+)"
-    found = re.fullmatch(rf"(?:(?P<scheme>tcp|tls)://)?(?:{host}):(?P<port>\d{{1,5}})", address)
-    if found is None or int(found["port"]) > 65535:
+    match = re.fullmatch(rf"(?:(?P<scheme>tcp|tls)://)?(?:{host}):(?P<port>\d{{1,5}})", address)
+    if match is None or int(match["port"]) > 65535:
         raise UserError(
             f"{address!r} is not the address of a scheduler",
             "give the address that `dask scheduler` prints, for example: tcp://10.0.0.1:8786",
         )
-    return found["scheme"] or "tcp", found["v6"] or found["name"], int(found["port"])
+    return match["scheme"] or "tcp", match["v6"] or match["name"], int(match["port"])
 
 
 def admitted(address: str, *, trust_network: bool) -> Scheduler:
-    """The scheduler at an address, if it may be talked to. Raises UserError if it is no address; if
-    it is not on loopback, without TLS, and the network is not trusted; or if Dask's settings do not
-    allow it; EnvironmentProblem if its host is not known."""
+    """Returns the scheduler at an address, if connecting to it is allowed. Raises UserError if
+    the text is not an address; if it is not on loopback, without TLS, and the network is not
+    trusted; or if Dask's settings do not allow it; EnvironmentProblem if its host is not
+    known.
+    """
     scheme, host, port = split(address)
     if scheme == "tls":
         return Scheduler(address, _tls(address))
@@ -67,7 +72,7 @@ def admitted(address: str, *, trust_network: bool) -> Scheduler:
     if security.require_encryption:
         raise UserError(
             f"{address} is not encrypted, which Dask's settings require",
-            "give the scheduler's address of TLS: tls://HOST:PORT",
+            "use the scheduler's TLS address: tls://HOST:PORT",
         )
     if trust_network:
         return Scheduler(address, security)
@@ -83,24 +88,25 @@ def admitted(address: str, *, trust_network: bool) -> Scheduler:
 
 
 def _loopback(address: str, host: str, port: int) -> str | None:
-    """The address with its host as a number, so that what was looked at is what is connected to;
-    None if any of the host's addresses is not on loopback."""
+    """The address with its host as a number, so that the checked address is the one that is
+    connected to; None if any of the host's addresses is not on loopback.
+    """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
         raise EnvironmentProblem(
             f"{address}: its host is not known: {getattr(problem, 'strerror', None) or problem}",
             "give the address that `dask scheduler` prints",
         ) from None
-    numbers = [ipaddress.ip_address(place[0]) for *_, place in found]
-    if not all(one.is_loopback for one in numbers):
+    numbers = [ipaddress.ip_address(place[0]) for *_, place in addresses]
+    if not all(number.is_loopback for number in numbers):
         return None
-    first = min(numbers, key=lambda one: one.version)  # as Dask, which prefers IPv4
+    first = min(numbers, key=lambda number: number.version)  # as Dask, which prefers IPv4
     return f"tcp://{first}:{port}" if first.version == 4 else f"tcp://[{first}]:{port}"
 
 
 def _tls(address: str) -> Any:
-    """Dask's settings of TLS, which must be whole: CA, certificates and keys that can be read."""
+    """Dask's TLS settings, which must be complete: CA, certificates and keys that can be read."""
     place = "distributed.comm.tls: ca-file, and cert and key of client and worker"
     hint = f"in Dask's settings ({place}), see docs/concepts/sweeps.md"
     try:

@@ -1,11 +1,12 @@
-"""Dask's processes as we start them: without HTTP, and on this machine for this user alone.
+"""Dask's processes as drivebay starts them: without HTTP, and on this machine for this user alone.
 
-Dask starts an HTTP server in each scheduler and worker even if the dashboard is off; ours do not.
+Dask starts an HTTP server in each scheduler and worker even if the dashboard is off; drivebay's do
+not.
 
-Whoever reaches a port of Dask's runs programs as the user behind it, and every user of a machine
-reaches its loopback. So a sweep on this machine talks over a transport of its own, TCP whose both
-ends look up in /proc/net/tcp whose the other end is, and drop what is not this user's before a byte
-of it is read.
+Whoever reaches a port of Dask runs programs as the user who listens there, and every user of a
+machine reaches its loopback. So a sweep on this machine uses its own transport: TCP whose both ends
+look up the owner of the other end in /proc/net/tcp, and close connections of other users before
+reading a byte.
 
 Sources: distributed's comm/tcp.py; Linux, net/ipv4/tcp_ipv4.c: get_tcp4_sock (columns and states of
 /proc/net/tcp; an orphan, which has nobody's uid, is in neither of the two states).
@@ -34,19 +35,19 @@ ESTABLISHED, LISTEN = "01", "0A"
 
 class _WithoutHttp:
     def start_http_server(self, *_arguments: Any, **_more: Any) -> None:
-        """Is not started."""
+        """Does nothing: no HTTP server is started."""
 
 
 class Scheduler(_WithoutHttp, distributed.Scheduler):
-    """Without HTTP."""
+    """A scheduler without HTTP."""
 
 
 class Worker(_WithoutHttp, distributed.Worker):
-    """Without HTTP."""
+    """A worker without HTTP."""
 
 
 def common(host: str, security: Any) -> dict[str, Any]:
-    """What all our nannies have in common; they and their workers listen on `host` only."""
+    """Options of all nannies; they and their workers listen on `host` only."""
     return {
         "host": host,
         "security": security,
@@ -58,7 +59,7 @@ def common(host: str, security: Any) -> dict[str, Any]:
 
 
 def local_cluster(jobs: int, resources: dict[str, float]) -> Any:
-    """A scheduler and workers of one thread on this machine, for this user alone."""
+    """Starts a scheduler and single-threaded workers on this machine, for this user alone."""
     security = distributed.Security(require_encryption=False)  # type: ignore[no-untyped-call]
     options = {"host": LOOPBACK, "port": 0, "protocol": SCHEME, "security": security}
     worker = {
@@ -75,19 +76,21 @@ def local_cluster(jobs: int, resources: dict[str, float]) -> Any:
 
 
 def is_ours(local: tuple[str, int], remote: tuple[str, int] | None) -> bool:
-    """Whether a socket of this user has these ends; without `remote`, whether one listens there."""
+    """True if a socket with these ends belongs to this user; without `remote`, a listening
+    socket.
+    """
     ends = [_column(*local), _column(*(remote or ("0.0.0.0", 0)))]
     state = ESTABLISHED if remote else LISTEN
     with Path("/proc/net/tcp").open() as rows:
         for row in rows:
-            found = row.split()
-            if found[1:3] == ends and found[3] == state:
-                return int(found[7]) == os.geteuid()
+            columns = row.split()
+            if columns[1:3] == ends and columns[3] == state:
+                return int(columns[7]) == os.geteuid()
     return False
 
 
 def _column(host: str, port: int) -> str:
-    """An IPv4 address and a port as /proc/net/tcp shows them.
+    """Formats an IPv4 address and a port as in /proc/net/tcp.
 
     >>> _column("127.0.0.1", 22)
     '0100007F:0016'
@@ -112,7 +115,7 @@ class _Listener(TCPListener):
 
     async def _prepare_stream(self, stream: Any, _address: str) -> Any:
         ends = stream.socket
-        with contextlib.suppress(OSError):  # it is gone already
+        with contextlib.suppress(OSError):  # the connection is closed already
             if is_ours(ends.getpeername(), ends.getsockname()):
                 return stream
         stream.close()

@@ -1,9 +1,9 @@
-"""What a sweep's file comes to: numbered runs, each worked out from its number alone.
+"""Resolved sweep: numbered runs, each computed from its number alone.
 
-Runs are numbered as (point, drive, test, seed), the seed changing fastest, so that a sweep that was
-stopped has whole points first. Everything that a worker needs is in the plan, resolved: it reads no
-file of the user's. All points share their seeds, so that two of them differ by their parameters and
-not by the draw (common random numbers).
+Runs are numbered as (point, drive, test, seed), with the seed changing fastest, so that an
+interrupted sweep has complete points first. The plan contains everything that a worker needs: it
+reads no file of the user's. All points share their seeds, so that differences between points come
+from their parameters and not from the random draw (common random numbers).
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from drivebay.lab.sweep.spec import RUNS_MAX, Scalar, Spec, beside, tests_of
 from drivebay.targets.virtual.target import VirtualTarget
 
 CHECKED_MAX = 2_000
-"""Up to so many points are all checked before the start; of more so many, spread evenly."""
+"""Largest number of points that are checked before the start; of more points, so many are
+checked, spread evenly.
+"""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run: what is run on what. `drive` and `test` are places in the plan's lists."""
+    """One run. `drive` and `test` are indices into the plan's lists."""
 
     index: int
     drive: int
@@ -47,8 +49,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """A resolved sweep; `profiles` are whole, `tests` as they are run by `build`; `policies` are
-    the plug-ins that changes name, "name@digest" by name."""
+    """A resolved sweep; `profiles` are complete, `tests` as `build` runs them; `policies` are
+    the plug-ins that changes name, "name@digest" by name.
+    """
 
     spec: Spec
     suite: str
@@ -59,21 +62,23 @@ class Plan:
 
     @property
     def runs(self) -> int:
-        """How many runs there are; of a fleet, how many drives."""
+        """Number of runs; for a fleet, number of drives."""
         if self.spec.fleet is not None:
             return len(self.spec.fleet.drives)
         return self.points * len(self.profiles) * len(self.tests) * len(self.spec.seed_list)
 
     @functools.cached_property
     def points(self) -> int:
-        """How many points of the parameters there are."""
+        """Number of points of the parameters."""
         if self.spec.design.points is not None:
             return self.spec.design.points
-        return math.prod(len(one.values or ()) for one in self.spec.parameters)
+        return math.prod(len(parameter.values or ()) for parameter in self.spec.parameters)
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """What all figures depend on, as 16 hexadecimal digits: the plan and the build."""
+        """Hash of everything that figures depend on, the plan and the build, as 16 hexadecimal
+        digits.
+        """
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]
 
     def as_json(self) -> dict[str, Any]:
@@ -88,7 +93,7 @@ class Plan:
         }
 
     def point(self, index: int) -> Point:
-        """The run of this number, from 0."""
+        """The run with this number, from 0."""
         seeds = self.spec.seed_list
         rest, seed = divmod(index, len(seeds))
         rest, test = divmod(rest, len(self.tests))
@@ -96,25 +101,29 @@ class Plan:
         return Point(index, drive, test, self.values(number), seeds[seed])
 
     def values(self, number: int) -> dict[str, Scalar]:
-        """The parameters' values at a point of the design."""
-        found: dict[str, Scalar] = {}
+        """Values of the parameters at a point of the design."""
+        drawn: dict[str, Scalar] = {}
         if self.spec.design.kind == "grid":
-            for one in reversed(self.spec.parameters):
-                assert one.values is not None, "checked by the spec"
-                number, place = divmod(number, len(one.values))
-                found[one.name] = one.values[place]
-            return {one.name: found[one.name] for one in self.spec.parameters}
-        for share, one in zip(self._shares[number].tolist(), self.spec.parameters, strict=True):
-            if one.values is not None:
-                found[one.name] = one.values[min(int(share * len(one.values)), len(one.values) - 1)]
+            for parameter in reversed(self.spec.parameters):
+                assert parameter.values is not None, "checked by the spec"
+                number, place = divmod(number, len(parameter.values))
+                drawn[parameter.name] = parameter.values[place]
+            return {parameter.name: drawn[parameter.name] for parameter in self.spec.parameters}
+        for share, parameter in zip(
+            self._shares[number].tolist(), self.spec.parameters, strict=True
+        ):
+            if parameter.values is not None:
+                drawn[parameter.name] = parameter.values[
+                    min(int(share * len(parameter.values)), len(parameter.values) - 1)
+                ]
                 continue
-            assert one.low is not None and one.high is not None, "checked by the spec"
-            if one.scale == "log":
-                value = one.low * (one.high / one.low) ** share
+            assert parameter.low is not None and parameter.high is not None, "checked by the spec"
+            if parameter.scale == "log":
+                value = parameter.low * (parameter.high / parameter.low) ** share
             else:
-                value = one.low + (one.high - one.low) * share
-            found[one.name] = round(value) if one.whole else float(f"{value:.9g}")
-        return found
+                value = parameter.low + (parameter.high - parameter.low) * share
+            drawn[parameter.name] = round(value) if parameter.whole else float(f"{value:.9g}")
+        return drawn
 
     @functools.cached_property
     def _shares(self) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -123,26 +132,30 @@ class Plan:
         random = np.random.default_rng([self.spec.seed_list[0], points, width])
         if self.spec.design.kind == "random":
             return random.random((points, width))
-        # As scipy.stats.qmc does it, whose import takes every worker 3 s of processor time.
+        # Equals scipy.stats.qmc, whose import takes every worker 3 s of processor time.
         places = np.tile(np.arange(points)[:, None], (1, width))
         return (random.permuted(places, axis=0) + random.random((points, width))) / points
 
     def profile(self, point: Point) -> catalog.Profile:
-        """The drive of a run, changed as its parameters say. Raises UserError if the changed drive
-        is not possible."""
-        words = [
+        """The drive of a run, changed by its parameters. Raises UserError if the changed drive
+        is not possible.
+        """
+        changes = [
             word
-            for one in self.spec.parameters
-            if (word := one.word(point.values[one.name])) is not None
+            for parameter in self.spec.parameters
+            if (word := parameter.word(point.values[parameter.name])) is not None
         ]
-        return _changed(self.profiles[point.drive], tuple(words))
+        return _changed(self.profiles[point.drive], tuple(changes))
 
     def test(self, point: Point) -> Test:
-        """The test of a run, its load changed as its parameters say. Raises UserError if the
-        changed load is not possible."""
+        """The test of a run, its load changed by its parameters. Raises UserError if the changed
+        load is not possible.
+        """
         test = self.tests[point.test]
         fields = {
-            one.load: point.values[one.name] for one in self.spec.parameters if one.load is not None
+            parameter.load: point.values[parameter.name]
+            for parameter in self.spec.parameters
+            if parameter.load is not None
         }
         if not fields:
             return test
@@ -154,7 +167,7 @@ class Plan:
                 for phase in test.phases
             )
             depths = {phase.workload.queue_depth for phase in phases}
-            kept = tuple(one for one in test.metric_queue_depths if one in depths)
+            kept = tuple(depth for depth in test.metric_queue_depths if depth in depths)
             metric = kept or tuple(sorted(depths)) if test.metric_queue_depths else ()
             changes = {"phases": phases, "metric_queue_depths": metric, "quick": None}
             return Test(**{**dict(test), **changes})
@@ -166,12 +179,13 @@ class Plan:
             ) from None
 
     def memory_bytes(self, point: Point) -> int:
-        """What the run takes of a machine's memory, about."""
+        """Approximate memory of a run."""
         return VirtualTarget(self.profile(point)).memory_bytes
 
     def check(self) -> None:
-        """Makes sure that the runs can be done, before the first begins. Raises UserError on the
-        first that cannot."""
+        """Checks that the runs are possible, before the first one begins. Raises UserError on
+        the first that is not.
+        """
         if self.runs > RUNS_MAX:
             raise UserError(
                 f"{self.spec.name}: {self.runs:,} runs are too many; at most {RUNS_MAX:,}",
@@ -187,7 +201,7 @@ class Plan:
         return itertools.islice(range(0, self.runs, each), 0, None, step)
 
     def whole_suite(self) -> Suite:
-        """The tests as one suite, as a fleet's drives are reviewed."""
+        """The tests as one suite, for the reviews of a fleet's drives."""
         return Suite(
             name=self.suite,
             title=self.spec.title or self.spec.name,
@@ -198,18 +212,19 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=256)
-def _changed_cached(text: str, words: tuple[str, ...]) -> catalog.Profile:
-    return changed(catalog.from_resolved(json.loads(text)), words)
+def _changed_cached(text: str, changes: tuple[str, ...]) -> catalog.Profile:
+    return changed(catalog.from_resolved(json.loads(text)), changes)
 
 
-def _changed(profile: catalog.Profile, words: tuple[str, ...]) -> catalog.Profile:
-    return _changed_cached(profile.json(), words) if words else profile
+def _changed(profile: catalog.Profile, changes: tuple[str, ...]) -> catalog.Profile:
+    return _changed_cached(profile.json(), changes) if changes else profile
 
 
 def make(spec: Spec, *, where: str) -> Plan:
-    """Resolves a sweep: drives and tests are looked up and checked; paths among them begin in the
-    folder of the sweep's file, `where`. Raises UserError if a drive, a change or a test is unknown
-    or not possible."""
+    """Resolves a sweep: looks up and checks drives and tests; paths among them are relative to
+    the folder of the sweep's file, `where`. Raises UserError if a drive, a change or a test
+    is unknown or not possible.
+    """
     suite, tests = tests_of(spec, where=where)
     try:
         profiles = tuple(
@@ -229,21 +244,24 @@ def make(spec: Spec, *, where: str) -> Plan:
 
 def _policies(spec: Spec, tests: tuple[Test, ...]) -> dict[str, str]:
     """The plug-ins that the sweep's changes name."""
-    values = {one: one.values or () for one in spec.parameters}
-    varied = [one.word(value) for one, several in values.items() for value in several]
-    words = [*spec.changes, *varied, *(word for test in tests for word in test.what_if)]
-    named = {word.removeprefix("policy=") for word in words if word and word.startswith("policy=")}
+    values = {parameter: parameter.values or () for parameter in spec.parameters}
+    varied = [parameter.word(value) for parameter, several in values.items() for value in several]
+    changes = [*spec.changes, *varied, *(word for test in tests for word in test.what_if)]
+    named = {
+        word.removeprefix("policy=") for word in changes if word and word.startswith("policy=")
+    }
     return {name: policies.find(name).reference for name in sorted(named - {"none"})}
 
 
 class OtherBuild(EnvironmentProblem):
-    """A worker is not the build that the sweep was planned by, or has not the same plug-ins."""
+    """A worker is another build than the one that planned the sweep, or has other plug-ins."""
 
 
 @functools.lru_cache(maxsize=4)
 def from_json(text: str) -> Plan:
-    """The plan that `as_json` gave, as a worker gets it. Raises OtherBuild if this process is not
-    the build that made it: its figures would not be of this sweep."""
+    """Reads a plan that `as_json` made, in a worker. Raises OtherBuild if this process is
+    another build than the plan's: its figures would not belong to this sweep.
+    """
     raw = json.loads(text)
     if raw.get("build") != provenance.build():
         raise OtherBuild(

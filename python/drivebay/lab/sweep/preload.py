@@ -1,5 +1,6 @@
-"""Loaded by each worker process when it begins: Ctrl-C on the terminal is for the sweep to hear,
-and the imports that every run needs are made before the first one."""
+"""Loaded by each worker process at its start: lets only the sweep handle Ctrl-C, and imports the
+modules that every run needs before the first one.
+"""
 
 from __future__ import annotations
 

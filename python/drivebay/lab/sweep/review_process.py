@@ -1,8 +1,8 @@
-"""The review of one drive of a fleet, in a process of its own.
+"""Process that reviews one drive of a fleet.
 
 Reads one line of JSON, the request, from standard input, and runs the review with all the rules of
-its target. When the input ends, because it was told to stop or its worker is gone, the review
-stops as on Ctrl-C: what had finished is kept. Answers with one line of JSON.
+its target. When the input ends, because of a stop request or because its worker is gone, the review
+stops as on Ctrl-C: finished tests are kept. Answers with one line of JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from drivebay.targets.fio.target import FioTarget
 
 
 def main() -> None:
-    """Until the review has ended."""
+    """Runs until the review has ended."""
     lean.without_pandas()
     request: dict[str, Any] = json.loads(sys.stdin.readline())
     threading.Thread(target=_watch, daemon=True).start()
@@ -33,7 +33,7 @@ def main() -> None:
     except DrivebayError as problem:
         answer = {"error": problem.message, "hint": problem.hint}
     print(json.dumps(answer), flush=True)
-    os._exit(0)  # not waiting for the thread that reads
+    os._exit(0)  # without waiting for the thread that reads
 
 
 def _watch() -> None:

@@ -1,7 +1,7 @@
-"""Which runs a sweep still lacks; with `until` the seeds of each point come in rounds.
+"""Runs that a sweep still lacks; with `until` the seeds of each point come in rounds.
 
-Whether a point has enough seeds is looked at when all of a round have ended, so the runs that there
-are in the end do not depend on how many workers there were, or on interruptions.
+A point is checked for enough seeds only when all runs of a round have ended, so the final set of
+runs does not depend on the number of workers, or on interruptions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from drivebay.lab.sweep.store import Store
 
 
 def missing(
-    plan: Plan, store: Store, there: Collection[int], failed: Collection[int] = ()
+    plan: Plan, store: Store, finished: Collection[int], failed: Collection[int] = ()
 ) -> list[int]:
-    """Numbers of the runs that are to be run next, in order; none if the sweep is complete.
-    `there`: runs that have ended. `failed`: runs that are not tried again now."""
+    """Numbers of the next runs, in order; empty if the sweep is complete. `finished`: runs that
+    have ended. `failed`: runs that are not retried now.
+    """
     if plan.spec.until is None:
-        return [index for index in range(plan.runs) if index not in there and index not in failed]
+        return [
+            index for index in range(plan.runs) if index not in finished and index not in failed
+        ]
     precision = Precision.parse(plan.spec.until)
     known = _values(plan, store, precision.figure)
     most = len(plan.spec.seed_list)
@@ -29,7 +32,7 @@ def missing(
         look = FEWEST
         while True:
             wanted = range(first, first + look)
-            lacking = [index for index in wanted if index not in there and index not in failed]
+            lacking = [index for index in wanted if index not in finished and index not in failed]
             if lacking or look == most or _is_enough(precision, [known[n] for n in wanted]):
                 left += lacking
                 break
@@ -45,7 +48,7 @@ def _is_enough(precision: Precision, runs: list[dict[str, float]]) -> bool:
 
 
 def _values(plan: Plan, store: Store, figure: str | None) -> defaultdict[int, dict[str, float]]:
-    """By run: the figure, or all main ones."""
+    """Values by run of the named figure, or of all main figures."""
     known: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for row, metadata in store.rows(plan.fingerprint):
         for key, (_, _, is_main) in metadata["labels"][row["test"]].items():

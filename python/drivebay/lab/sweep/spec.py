@@ -1,8 +1,8 @@
-"""What a user writes to ask for a sweep: drives, tests, parameters, a design, seeds; TOML, checked.
+"""User's definition of a sweep: drives, tests, parameters, a design, seeds; TOML, checked.
 
 Sources: designs as in Santner, Williams, Notz, The Design and Analysis of Computer Experiments (2nd
-ed. 2018, ch. 5): full grids, random points, Latin hypercubes (McKay, Beckman, Conover 1979).
-Leaves out: fractional designs and sequential ones, which choose points by what came out so far.
+ed. 2018, ch. 5): full grids, random points, Latin hypercubes (McKay, Beckman, Conover 1979). Leaves
+out: fractional designs and sequential ones, which choose points by earlier results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RESERVED = frozenset(
     {"run", "drive", "suite", "test", "seed", "wall_s", "cpu_s", "peak_memory_bytes", "host"}
     | {"build"}
 )
-"""Columns that every part has; no parameter may be called so."""
+"""Columns that every part has; no parameter may have these names."""
 
 Scalar = bool | int | float | str
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -43,13 +43,13 @@ def _until(text: str) -> str:
 
 
 class Parameter(Data):
-    """One thing that is varied: a what-if of the drive, or a field of the load.
+    """A varied parameter: a what-if of the drive, or a field of the load.
 
-    `change` is a word as `drivebay review --set` takes it, with {} where the value goes; without
-    {} it is there or not, and its values are false and true. It may be left out where the name is
-    itself a value of the profile. `load` names a field of the phases' workload. The values are
-    listed, or lie between `low` and `high`, evenly or (`scale = "log"`) evenly in their logarithm;
-    `whole` rounds them.
+    `change` is a change as for `drivebay review --set`, with {} in place of the value; without {}
+    it is applied or not, and its values are false and true. It may be omitted if the name is itself
+    a value of the profile. `load` names a field of the phases' workload. The values are listed, or
+    lie between `low` and `high`, evenly or (`scale = "log"`) evenly in their logarithm; `whole`
+    rounds them.
     """
 
     name: Name
@@ -81,9 +81,9 @@ class Parameter(Data):
             raise ValueError("scale = \"log\" needs 'low', more than 0")
         if self.values is not None and len(set(map(repr, self.values))) < len(self.values):
             raise ValueError("values: one is given twice; they must differ")
-        if self.values is not None and len({_kind(one) for one in self.values}) > 1:
-            raise ValueError("values: must all be numbers, all texts, or true and false")
-        if self.is_flag and not (self.values and all(type(one) is bool for one in self.values)):
+        if self.values is not None and len({_kind(value) for value in self.values}) > 1:
+            raise ValueError("values: must all be numbers, all strings, or true and false")
+        if self.is_flag and not (self.values and all(type(value) is bool for value in self.values)):
             raise ValueError(
                 f"change: '{self.change}' has no {{}} for a value, so values must be [false, true]"
             )
@@ -91,11 +91,11 @@ class Parameter(Data):
 
     @property
     def is_flag(self) -> bool:
-        """Whether its change is a word that is there or not."""
+        """True if its change is applied or not, without a value."""
         return self.change is not None and "{}" not in self.change
 
     def word(self, value: Scalar) -> str | None:
-        """The what-if for a value; None where there is nothing to change.
+        """The what-if for a value; None if nothing changes.
 
         >>> Parameter(name="spare", change="unused={}%", values=(0, 7)).word(7)
         'unused=7%'
@@ -114,8 +114,9 @@ def _kind(value: Scalar) -> str:
 
 
 class Design(Data):
-    """Which points of the parameters are run: all combinations of their values ("grid"), or so many
-    `points`, drawn at random or as a Latin hypercube."""
+    """Points of the parameters to run: all combinations of their values ("grid"), or so many
+    `points`, drawn at random or as a Latin hypercube.
+    """
 
     kind: Literal["grid", "random", "latin-hypercube"] = "grid"
     points: Annotated[int, Field(ge=1, le=POINTS_MAX)] | None = None
@@ -128,7 +129,7 @@ class Design(Data):
 
 
 class FleetDrive(Data):
-    """A real drive, wherever in the cluster it is: a block device by its serial number, or a file.
+    """A real drive, anywhere in the cluster: a block device by its serial number, or a file.
 
     `destroy_data` is the serial number once more, typed, as consent to lose everything on it.
     """
@@ -145,7 +146,7 @@ class FleetDrive(Data):
         if self.file is not None and (self.destroy_data or self.overwrite_signature):
             raise ValueError("'destroy_data' and 'overwrite_signature' have no meaning for a file")
         if self.file is not None and not self.file.startswith("/"):
-            raise ValueError(f"file: '{self.file}' must be a whole path, as on the drive's host")
+            raise ValueError(f"file: '{self.file}' must be an absolute path on the drive's host")
         if self.serial is not None and self.destroy_data != self.serial:
             raise ValueError(
                 "destroy_data must be the serial number once more, as consent to lose all data "
@@ -155,22 +156,24 @@ class FleetDrive(Data):
 
     @property
     def id(self) -> str:
-        """What its worker announces it as: the serial number, or the file's path."""
+        """Id that its worker announces: the serial number, or the file's path."""
         return str(self.serial or self.file)
 
 
 class Fleet(Data):
-    """Real drives to be reviewed, each as one task on the host that has it."""
+    """Real drives to be reviewed, each as one task on its host."""
 
     drives: Annotated[tuple[FleetDrive, ...], Field(min_length=1)]
 
 
 class Spec(Data):
-    """The whole file. `drives` are names of the catalog or paths of profiles, `set` changes that
-    all runs have; `suite` and `tests` say what is run, or `workload` after `prepare`. `seeds` is a
-    list, or how many, counted from 1; with `until` ("1% at 95%", or "iops 1% at 95%") the most: a
-    point has no more runs of a test once the figure, or each main one, is known so well. With a
-    `fleet` the drives are real ones, and reviewed."""
+    """Content of a sweep's file. `drives` are names of the catalog or paths of profiles, `set`
+    changes for all runs; `suite` and `tests` select what is run, or `workload` after
+    `prepare`. `seeds` is a list, or a number, counted from 1; with `until` ("1% at 95%", or
+    "iops 1% at 95%") it is the maximum: a point gets no further runs of a test once the
+    figure, or each main one, has this precision. With a `fleet` the drives are real ones, and
+    reviewed.
+    """
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -207,13 +210,13 @@ class Spec(Data):
             raise ValueError("seeds: a fleet's drives are reviewed once, with one seed")
         if self.fleet is not None and self.workload is not None:
             raise ValueError("a fleet runs a 'suite', not a [workload]")
-        names = [one.name for one in self.parameters]
+        names = [parameter.name for parameter in self.parameters]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two parameters have the name '{twice[0]}'; names must differ")
         if self.design.kind == "grid":
-            for one in self.parameters:
-                if one.values is None:
-                    raise ValueError(f"parameter '{one.name}': a grid needs 'values'")
+            for parameter in self.parameters:
+                if parameter.values is None:
+                    raise ValueError(f"parameter '{parameter.name}': a grid needs 'values'")
         if self.until is not None and len(self.seed_list) < FEWEST:
             raise ValueError(f"'until' needs at least {FEWEST} seeds, the fewest that are run")
         if len(set(self.seed_list)) < len(self.seed_list):
@@ -222,17 +225,17 @@ class Spec(Data):
 
     @property
     def seed_list(self) -> tuple[int, ...]:
-        """The seeds, counted out."""
+        """The seeds as a list."""
         return tuple(range(1, self.seeds + 1)) if isinstance(self.seeds, int) else self.seeds
 
 
 def load(path: Path) -> Spec:
-    """A sweep's file.
+    """Loads a sweep's file.
 
     Raises
     ------
     UserError
-        If it cannot be read or is no valid sweep; names file, field and value.
+        If it cannot be read or is not a valid sweep; names file, field and value.
     """
     try:
         table = documents.toml(documents.read(path))
@@ -247,29 +250,32 @@ def load(path: Path) -> Spec:
 
 
 def parse(table: dict[str, Any], *, where: str) -> Spec:
-    """A sweep from its TOML table; `where` names it in errors.
+    """Makes a sweep from its TOML table; `where` names it in errors.
 
     Raises
     ------
     UserError
-        On the first thing that is wrong.
+        On the first mistake.
     """
     try:
         return Spec.model_validate_json(json.dumps(table, default=str))
     except ValidationError as problem:
         first = mistakes.first(problem)
-        # Without pydantic's names of a union's members.
+        # Removes pydantic's names of a union's members.
         union = {"int", "float", "bool", "str"}
         parts = [p for p in first["loc"] if isinstance(p, int) or not (p in union or "[" in p)]
         field = mistakes.dotted(parts, count_from=1)
-        known = [one.alias or name for name, one in Spec.model_fields.items()]
+        known = [field_info.alias or name for name, field_info in Spec.model_fields.items()]
         known += [*Parameter.model_fields, *Design.model_fields, *FleetDrive.model_fields]
         where = f"{where}: {field}" if field else where
-        raise mistakes.user_error(first, where, of="a sweep", hint=EXAMPLE, known=known) from None
+        raise mistakes.user_error(
+            first, where, document="a sweep", hint=EXAMPLE, known=known
+        ) from None
 
 
 def beside(name: str, where: str) -> str:
-    """A drive or suite of the sweep's file `where`: a path begins in the file's folder.
+    """Resolves a drive or suite of the sweep's file `where`: a path is relative to the file's
+    folder.
 
     >>> beside("sm951-ahci-512", "lab/a.toml"), beside("drives/mine.toml", "lab/a.toml")
     ('sm951-ahci-512', 'lab/drives/mine.toml')
@@ -278,7 +284,7 @@ def beside(name: str, where: str) -> str:
 
 
 def tests_of(spec: Spec, *, where: str) -> tuple[str, tuple[suites.Test, ...]]:
-    """The suite's name and the tests that the sweep runs; `quick` is applied, but for a fleet,
+    """The suite's name and the tests that the sweep runs; `quick` is applied, except for a fleet,
     where the review does it.
 
     Raises

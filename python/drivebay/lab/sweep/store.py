@@ -1,18 +1,18 @@
-"""A sweep's dataset on any storage: a manifest, a part for each run that has ended, blocks of them.
+"""Dataset of a sweep on any storage: a manifest, a part for each finished run, blocks of parts.
 
     manifest.json                       the plan, its fingerprint, the tool
     parts/run-000012-3fa9c1d2.arrow     one run: parameters, figures, wall time, memory
     parts/block-000000-3fa9c1d2.parquet the runs from 0 to 999 that had ended when it was written
-    failed/run-000013-3fa9c1d2.json     a run that could not be done, and why
+    failed/run-000013-3fa9c1d2.json     a failed run, with the reason
     report.html
 
-Parts are Arrow IPC, as a Parquet file of one row takes ten times as long to read and to write; who
-runs the sweep packs them into blocks when all runs have ended. A block is written before its parts
-are removed; a part that is left of one that was killed in between counts once.
-Storage is whatever fsspec opens: a folder, or s3://, gs://, abfs://, hdfs:// and so on. A part is
-there whole or not at all: in a folder it is renamed into its place; object stores put an object at
-once; elsewhere it is moved there. A part's name has the plan's fingerprint, so parts of another
-plan never count. A part has one row, or one for each test of a fleet's drive.
+Parts are Arrow IPC, as a Parquet file of one row takes ten times as long to read and to write; the
+sweep's process packs them into blocks when all runs have ended. A block is written before its parts
+are removed; if the process is killed in between, the remaining parts are not counted twice. Storage
+is anything that fsspec opens: a folder, or s3://, gs://, abfs://, hdfs:// and so on. A part appears
+whole or not at all: in a folder it is renamed to its final name; object stores create an object at
+once; elsewhere it is moved. A part's name has the plan's fingerprint, so parts of another plan
+never count. A part has one row, or one for each test of a fleet's drive.
 """
 
 from __future__ import annotations
@@ -43,20 +43,21 @@ KIND = "sweep"
 WHOLE_AT_ONCE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "memory"})
 """Protocols whose writes appear whole or not at all."""
 READERS = 16
-"""Parts that are read at once; what hides the latency of an object store."""
+"""Number of parts that are read in parallel, which hides the latency of an object store."""
 BLOCK_RUNS = 1000
-"""Numbers of runs in a block."""
+"""Number of runs in a block."""
 _NAME = re.compile(r"(run|block)-(\d{6,})-([0-9a-f]{8})\.(arrow|parquet|json)")
 _KINDS = b"drivebay_kinds"
-"""Of a block's metadata: the columns and labels that its parts had, and which of these each row's
-part had."""
+"""Key of a block's metadata: the columns and labels of its parts, and for each row the part that
+it came from.
+"""
 
 Labelled = tuple[dict[str, Any], dict[str, Any]]
 """A row of a part, and the part's labels."""
 
 
 class Store:
-    """The dataset at `url`, a path or any fsspec URL; nothing is made before it is written."""
+    """The dataset at `url`, a path or any fsspec URL; nothing is created before the first write."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -65,43 +66,46 @@ class Store:
         except (ImportError, ValueError) as problem:
             raise EnvironmentProblem(
                 f"--out {url}: {' '.join(str(problem).split())}",
-                "install what fsspec names, or give a folder: --out my-sweep",
+                "install the package that fsspec names, or choose a folder: --out my-sweep",
             ) from None
         protocol = self._fs.protocol
         self._protocols = {protocol} if isinstance(protocol, str) else set(protocol)
         self.is_local = bool(self._protocols & {"file", "local"})
 
     def read_manifest(self) -> dict[str, Any] | None:
-        """The manifest, None where there is none. Raises UserError if there is one that is not a
-        sweep's; EnvironmentProblem if it is damaged."""
+        """Reads the manifest; None if there is none. Raises UserError if it is not a sweep's;
+        EnvironmentProblem if it is damaged.
+        """
         try:
-            found = documents.from_json(self._read(MANIFEST))
+            manifest = documents.from_json(self._read(MANIFEST))
         except FileNotFoundError:
             return None
         except ValueError as problem:
             raise self._damaged(MANIFEST, f"it is not valid JSON: {problem}") from None
-        if not isinstance(found, dict) or found.get("kind") != KIND:
+        if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
             raise UserError(
-                f"{self.url} holds something else, not a sweep", "give another place: --out DIR"
+                f"{self.url} holds something else, not a sweep", "choose another place: --out DIR"
             )
-        if found.get("schema") != SCHEMA_VERSION:
+        if manifest.get("schema") != SCHEMA_VERSION:
             raise UserError(
-                f"{self.url} has schema {found.get('schema')}, this drivebay reads "
+                f"{self.url} has schema {manifest.get('schema')}, this drivebay reads "
                 f"{SCHEMA_VERSION}",
-                "use the drivebay that made it, or give another place: --out DIR",
+                "use the drivebay that made it, or choose another place: --out DIR",
             )
-        if type(found.get("fingerprint")) is not str or not isinstance(found.get("plan"), dict):
+        if type(manifest.get("fingerprint")) is not str or not isinstance(
+            manifest.get("plan"), dict
+        ):
             raise self._damaged(MANIFEST, "it has no plan")
-        return found
+        return manifest
 
-    def _damaged(self, name: str, what: str) -> EnvironmentProblem:
+    def _damaged(self, name: str, reason: str) -> EnvironmentProblem:
         return EnvironmentProblem(
-            f"{self.url}/{name} is damaged: {what}",
+            f"{self.url}/{name} is damaged: {reason}",
             "restore it from a copy, or start the sweep in another place: --out DIR",
         )
 
     def create(self, fingerprint: str, plan: dict[str, Any], runs: int) -> None:
-        """Makes the dataset with its manifest."""
+        """Creates the dataset with its manifest."""
         content = {
             "schema": SCHEMA_VERSION,
             "kind": KIND,
@@ -112,7 +116,7 @@ class Store:
         self.write(MANIFEST, files.json_bytes(content))
 
     def done(self, fingerprint: str) -> set[int]:
-        """Numbers of the runs that have ended well."""
+        """Numbers of the runs that have succeeded."""
         runs = {index for index, _ in self._listed("parts", fingerprint, "run")}
         blocks = [name for _, name in self._listed("parts", fingerprint, "block")]
         for table in self._tables(blocks):
@@ -120,56 +124,58 @@ class Store:
         return runs
 
     def failures(self, fingerprint: str) -> set[int]:
-        """Numbers of the runs that could not be done; `failed/` says why."""
+        """Numbers of the runs that failed; `failed/` has the reasons."""
         return {index for index, _ in self._listed("failed", fingerprint, "run")}
 
     def write_part(self, index: int, fingerprint: str, table: pa.Table) -> None:
-        """Keeps a run; a failure of it from before is forgotten."""
+        """Writes the part of a run."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         self.write(part_name(index, fingerprint), bytes(sink.getvalue()))
 
     def has_part(self, index: int, fingerprint: str) -> bool:
-        """Whether the run's part is there, seen from here."""
+        """True if the run's part exists, as seen from here."""
         self._fs.invalidate_cache()
         return bool(self._fs.exists(self._path(part_name(index, fingerprint))))
 
-    def write_failure(self, index: int, fingerprint: str, what: dict[str, Any]) -> None:
-        """Keeps why a run could not be done."""
-        self.write(f"failed/{_stem('run', index, fingerprint)}.json", files.json_bytes(what))
+    def write_failure(self, index: int, fingerprint: str, failure: dict[str, Any]) -> None:
+        """Stores the reason of a run's failure."""
+        self.write(f"failed/{_stem('run', index, fingerprint)}.json", files.json_bytes(failure))
 
     def forget_failure(self, index: int, fingerprint: str) -> None:
-        """Removes what was kept of a failure."""
+        """Removes the record of a failure."""
         with contextlib.suppress(FileNotFoundError):
             self._fs.rm_file(self._path(f"failed/{_stem('run', index, fingerprint)}.json"))
 
     def rows(self, fingerprint: str) -> Iterator[Labelled]:
-        """Every row of every part with the part's labels, in the runs' order; one block at a time
-        is in memory, never all."""
+        """Yields every row of every part with the part's labels, in the runs' order; only one
+        block at a time is in memory.
+        """
         for _, block, parts, _ in self._blocks(fingerprint):
             rows = _labelled(block)
-            there = {row["run"] for row, _ in rows}
+            packed = {row["run"] for row, _ in rows}
             for table in parts:
                 labels = documents.from_json(_labels(table))
-                rows += [(row, labels) for row in table.to_pylist() if row["run"] not in there]
-            yield from sorted(rows, key=lambda one: int(one[0]["run"]))
+                rows += [(row, labels) for row in table.to_pylist() if row["run"] not in packed]
+            yield from sorted(rows, key=lambda labelled: int(labelled[0]["run"]))
 
     def pack(self, fingerprint: str) -> None:
-        """Puts parts into blocks, and removes them."""
+        """Packs parts into blocks, and removes them."""
         for number, block, parts, names in self._blocks(fingerprint):
             if names:
                 sink = pa.BufferOutputStream()
                 pq.write_table(_packed(block, parts), sink, version="2.6", compression="zstd")
                 name = f"parts/{_stem('block', number, fingerprint)}.parquet"
                 self.write(name, bytes(sink.getvalue()))
-                self._fs.rm([self._path(one) for one in names])
+                self._fs.rm([self._path(name) for name in names])
 
     def _blocks(
         self, fingerprint: str
     ) -> Iterator[tuple[int, pa.Table | None, list[pa.Table], list[str]]]:
-        """Each block's number, what is packed of it, and the parts that lie beside it with their
-        names."""
+        """Yields for each block its number, its packed rows, and the unpacked parts with their
+        names.
+        """
         packed = dict(self._listed("parts", fingerprint, "block"))
         beside = defaultdict(list)
         for index, name in sorted(self._listed("parts", fingerprint, "run")):
@@ -180,8 +186,9 @@ class Store:
             yield number, tables[0] if tables else None, list(self._tables(names)), names
 
     def write(self, name: str, content: bytes) -> None:
-        """A file of the dataset, whole or not at all. Raises EnvironmentProblem if the storage does
-        not take it."""
+        """Writes a file of the dataset, whole or not at all. Raises EnvironmentProblem if the
+        storage refuses it.
+        """
         path = self._path(name)
         try:
             if self.is_local:
@@ -198,39 +205,41 @@ class Store:
         except OSError as problem:
             raise EnvironmentProblem(
                 f"writing {name} to {self.url} failed: {problem.strerror or problem}",
-                "free some space or make it writable; what has ended is kept: add --resume",
+                "free some space or make it writable; finished runs are kept: add --resume",
             ) from problem
 
     def upload(self, folder: Path, place: str, *, last: str) -> None:
-        """Copies a folder into the dataset; the file `last` comes last, as it makes it whole."""
+        """Copies a folder into the dataset; the file `last` is copied last, as it marks the
+        folder as complete.
+        """
         inside = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-        for path in sorted(inside, key=lambda one: one == folder / last):
+        for path in sorted(inside, key=lambda path: path == folder / last):
             self.write(f"{place}/{path.relative_to(folder).as_posix()}", path.read_bytes())
 
     def is_empty(self) -> bool:
-        """Whether there is nothing at the place."""
+        """True if nothing exists at the place."""
         return not self._fs.exists(self._root) or not self._fs.ls(self._root, detail=False)
 
-    def _listed(self, folder: str, fingerprint: str, what: str) -> list[tuple[int, str]]:
+    def _listed(self, folder: str, fingerprint: str, kind: str) -> list[tuple[int, str]]:
         self._fs.invalidate_cache()
         try:
             paths = self._fs.ls(self._path(folder), detail=False)
         except FileNotFoundError:
             return []
-        found = []
+        matches = []
         for path in paths:
             match = _NAME.fullmatch(posixpath.basename(path))
-            if match is not None and (match[1], match[3]) == (what, fingerprint[:8]):
-                found.append((int(match[2]), f"{folder}/{posixpath.basename(path)}"))
-        return found
+            if match is not None and (match[1], match[3]) == (kind, fingerprint[:8]):
+                matches.append((int(match[2]), f"{folder}/{posixpath.basename(path)}"))
+        return matches
 
     def _tables(self, names: list[str]) -> Iterator[pa.Table]:
-        """These parts or blocks; some are read at once."""
+        """Reads these parts or blocks, several in parallel."""
         with ThreadPoolExecutor(READERS) as readers:
             yield from readers.map(self.table, names)
 
     def table(self, name: str) -> pa.Table:
-        """A part or a block. Raises EnvironmentProblem if it is damaged."""
+        """Reads a part or a block. Raises EnvironmentProblem if it is damaged."""
         try:
             return checking.runs(self._read(name), arrow=name.endswith(".arrow"))
         except (pa.ArrowException, OSError, ValueError) as problem:
@@ -246,7 +255,7 @@ class Store:
 
 
 def part_name(index: int, fingerprint: str) -> str:
-    """Where a run's part lies in the dataset.
+    """Name of a run's part in the dataset.
 
     >>> part_name(12, "3fa9c1d2e5b60718")
     'parts/run-000012-3fa9c1d2.arrow'
@@ -254,8 +263,8 @@ def part_name(index: int, fingerprint: str) -> str:
     return f"parts/{_stem('run', index, fingerprint)}.arrow"
 
 
-def _stem(what: str, number: int, fingerprint: str) -> str:
-    return f"{what}-{number:06d}-{fingerprint[:8]}"
+def _stem(kind: str, number: int, fingerprint: str) -> str:
+    return f"{kind}-{number:06d}-{fingerprint[:8]}"
 
 
 def _labels(part: pa.Table) -> bytes:
@@ -263,22 +272,22 @@ def _labels(part: pa.Table) -> bytes:
 
 
 def _packed(block: pa.Table | None, parts: list[pa.Table]) -> pa.Table:
-    """A block of what was packed already and these parts. A column that a part has not is null."""
+    """Merges an existing block and these parts. A column that a part lacks is null."""
     kinds: dict[str, int] = {}
-    tables, of = [], []
-    there: set[int] = set()
+    tables, row_kinds = [], []
+    packed: set[int] = set()
     if block is not None:
         kept = documents.from_json(block.schema.metadata[_KINDS])
         kinds = {json.dumps(kind): number for number, kind in enumerate(kept["kinds"])}
-        tables, of, there = [block], list(kept["of"]), set(block["run"].to_pylist())
+        tables, row_kinds, packed = [block], list(kept["of"]), set(block["run"].to_pylist())
     for table in parts:
-        if table["run"][0].as_py() not in there:
+        if table["run"][0].as_py() not in packed:
             kind = json.dumps([table.column_names, documents.from_json(_labels(table))])
-            of += [kinds.setdefault(kind, len(kinds))] * len(table)
+            row_kinds += [kinds.setdefault(kind, len(kinds))] * len(table)
             tables.append(table)
     whole = pa.concat_tables(tables, promote_options="default")
     order = pa.compute.sort_indices(whole["run"])  # stable: the rows of a part keep their order
-    kept = {"kinds": [*map(json.loads, kinds)], "of": [of[i] for i in order.to_pylist()]}
+    kept = {"kinds": [*map(json.loads, kinds)], "of": [row_kinds[i] for i in order.to_pylist()]}
     return whole.take(order).replace_schema_metadata({_KINDS: json.dumps(kept)})
 
 

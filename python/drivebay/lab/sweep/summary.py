@@ -1,4 +1,4 @@
-"""What a sweep has come to, as its report tells it: the effects, and what the sweep was."""
+"""Summary of a sweep for its report: the effects, and a description of the sweep."""
 
 from __future__ import annotations
 
@@ -6,35 +6,37 @@ from drivebay.analysis.effects import Factor, Study, study
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.spec import Parameter
 from drivebay.lab.sweep.store import Store
-from drivebay.report.sweep_page import About
+from drivebay.report.pages.sweep import About
 
 SEEDS_SHOWN = 12
 
 
 def study_of(plan: Plan, store: Store) -> Study:
-    """Main effects and interactions of all runs that have ended, read part by part."""
+    """Main effects and interactions of all finished runs, read part by part."""
     return study(factors(plan), store.rows(plan.fingerprint))
 
 
 def factors(plan: Plan) -> list[Factor]:
-    """What was varied: the parameters, and the drive where there are several."""
-    found = [_factor(one) for one in plan.spec.parameters]
+    """Varied factors: the parameters, and the drive if there are several."""
+    result = [_factor(parameter) for parameter in plan.spec.parameters]
     names = drives(plan)
-    return [*found, Factor("drive", names)] if len(names) > 1 else found
+    return [*result, Factor("drive", names)] if len(names) > 1 else result
 
 
 def drives(plan: Plan) -> tuple[str, ...]:
     """Names of the virtual drives, or ids of the real ones."""
     if plan.spec.fleet is not None:
-        return tuple(one.id for one in plan.spec.fleet.drives)
+        return tuple(drive.id for drive in plan.spec.fleet.drives)
     return tuple(profile.name for profile in plan.profiles)
 
 
-def _factor(one: Parameter) -> Factor:
-    if one.values is not None:
-        return Factor(one.name, one.values)
-    assert one.low is not None and one.high is not None, "checked by the spec"
-    return Factor(one.name, low=one.low, high=one.high, log=one.scale == "log")
+def _factor(parameter: Parameter) -> Factor:
+    if parameter.values is not None:
+        return Factor(parameter.name, parameter.values)
+    assert parameter.low is not None and parameter.high is not None, "checked by the spec"
+    return Factor(
+        parameter.name, low=parameter.low, high=parameter.high, log=parameter.scale == "log"
+    )
 
 
 def about(plan: Plan, study: Study, failed: dict[int, str]) -> About:
@@ -50,7 +52,7 @@ def about(plan: Plan, study: Study, failed: dict[int, str]) -> About:
         ("Tool", f"drivebay {tool['version']}, commit {tool['git_commit'] or 'not known'}"),
         ("Fingerprint", plan.fingerprint),
     ]
-    facts += [(one.name, _words(one)) for one in spec.parameters]
+    facts += [(parameter.name, _described(parameter)) for parameter in spec.parameters]
     facts += [("No effect", sentence) for sentence in no_effect(study)]
     return About(
         title=spec.title or spec.name,
@@ -63,10 +65,9 @@ def about(plan: Plan, study: Study, failed: dict[int, str]) -> About:
 
 
 def no_effect(study: Study) -> list[str]:
-    """Of each parameter that had no chance to matter, a sentence."""
+    """A sentence for each parameter without any effect."""
     return [
-        f"{name}: every figure is the same for all its values, to the last digit; "
-        "these tests never ask for it"
+        f"{name}: every figure is exactly the same for all its values; these tests never use it"
         for name in study.without_effect
     ]
 
@@ -76,13 +77,12 @@ def _some(seeds: tuple[int, ...]) -> str:
     return ", ".join(map(str, seeds[:SEEDS_SHOWN])) + more
 
 
-def _words(one: Parameter) -> str:
-    what = f"load: {one.load}" if one.load else one.change or one.name
-    if one.values is not None:
-        return f"{what}; {', '.join(_plain(value) for value in one.values)}"
-    return (
-        f"{what}; from {one.low:g} to {one.high:g}{', in logarithm' if one.scale == 'log' else ''}"
-    )
+def _described(parameter: Parameter) -> str:
+    subject = f"load: {parameter.load}" if parameter.load else parameter.change or parameter.name
+    if parameter.values is not None:
+        return f"{subject}; {', '.join(_plain(value) for value in parameter.values)}"
+    scale = ", in logarithm" if parameter.scale == "log" else ""
+    return f"{subject}; from {parameter.low:g} to {parameter.high:g}{scale}"
 
 
 def _plain(value: object) -> str:

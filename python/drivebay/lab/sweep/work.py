@@ -1,9 +1,9 @@
-"""What a worker does for one run: make the drive, run the test, compute the figures, keep the part.
+"""Task of a worker for one run: make the drive, run the test, compute the figures, write the part.
 
-A run depends on the plan and its number alone: the same as `drivebay review DRIVE --only TEST` with
-the run's seed and changes. Only wall time, memory and host differ from time to time.
-Peak memory (proc(5): VmHWM, reset by clear_refs) and processor time are those of the process,
-interpreter and libraries with it; with several runs in one process they are those of all of them.
+A run depends on the plan and its number alone: it equals `drivebay review DRIVE --only TEST` with
+the run's seed and changes. Only wall time, memory and host differ between repetitions. Peak memory
+(proc(5): VmHWM, reset by clear_refs) and processor time are those of the process, including
+interpreter and libraries; with several runs in one process they are those of all of them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
 Outcome = dict[str, Any]
-"""What a worker answers: "index", "wall_s", validity "warnings", and of a run that failed "error"
-and "again": whether trying once more may help; "hint" where the worker is another build, with which
-nothing is run."""
+"""Answer of a worker: "index", "wall_s", validity "warnings", and for a failed run "error" and
+"again": true if a retry may help; "hint" if the worker is another build, with which nothing
+is run.
+"""
 
 
 def run(plan_json: str, url: str, index: int) -> Outcome:
-    """One run of the plan, kept at `url`."""
+    """Runs one run of the plan, and stores it at `url`."""
 
     def work() -> list[str]:
         plan = plans.from_json(plan_json)
@@ -49,20 +50,21 @@ def run(plan_json: str, url: str, index: int) -> Outcome:
 
 
 def answer(index: int, work: Callable[[], list[str] | None]) -> Outcome:
-    """What the worker answers after `work`, which returns validity warnings; never raises, as not
-    every error can be pickled."""
+    """The worker's answer after `work`, which returns validity warnings; never raises, as not
+    every error can be pickled.
+    """
     begun = time.monotonic()
-    found: Outcome = {"index": index}
+    outcome: Outcome = {"index": index}
     try:
-        found["warnings"] = work() or []
+        outcome["warnings"] = work() or []
     except plans.OtherBuild as problem:
-        found |= {"error": problem.message, "hint": problem.hint}
+        outcome |= {"error": problem.message, "hint": problem.hint}
     except DrivebayError as problem:
-        found |= {"error": f"{problem.message} ({problem.hint})", "again": False}
+        outcome |= {"error": f"{problem.message} ({problem.hint})", "again": False}
     except Exception as problem:
         text = " ".join(str(problem).split())
-        found |= {"error": f"{type(problem).__name__}: {text}", "again": True}
-    return {**found, "wall_s": time.monotonic() - begun}
+        outcome |= {"error": f"{type(problem).__name__}: {text}", "again": True}
+    return {**outcome, "wall_s": time.monotonic() - begun}
 
 
 def row(plan: Plan, point: Point) -> pa.Table:
@@ -76,7 +78,7 @@ def row(plan: Plan, point: Point) -> pa.Table:
         target.expect((test,), seed=point.seed, copies_max=0)
         seed = derived_seed(point.seed, test.id)
         phases = target.run_test(test, seed=seed, progress=Progress())
-    found = measure(test, phases)
+    measured = measure(test, phases)
     known: dict[str, Any] = {
         "run": point.index,
         "drive": plan.profiles[point.drive].name,
@@ -86,8 +88,8 @@ def row(plan: Plan, point: Point) -> pa.Table:
         **point.values,
     }
     cost = {"wall_s": time.monotonic() - begun, "cpu_s": time.process_time() - cpu}
-    warnings = [one for phase in phases for one in phase.conditions.get("warnings", ())]
-    return as_table(plan, [(known, found)], cost, warnings)
+    warnings = [warning for phase in phases for warning in phase.conditions.get("warnings", ())]
+    return as_table(plan, [(known, measured)], cost, warnings)
 
 
 def as_table(
@@ -96,19 +98,19 @@ def as_table(
     seconds: Mapping[str, float | None],
     warnings: Sequence[str] = (),
 ) -> pa.Table:
-    """Rows of a part: what was run, its figures, what it cost (`seconds`: wall_s, cpu_s).
+    """Makes the rows of a part: parameters, figures, and cost (`seconds`: wall_s, cpu_s).
 
-    Figures' labels, units and whether they are main ones stand in the schema's metadata, under
-    "drivebay", by test and column; beside them validity warnings, if there are any.
+    Figures' labels, units and whether they are main ones are in the schema's metadata, under
+    "drivebay", by test and column, along with validity warnings, if there are any.
     """
-    names = {one.name for one in plan.spec.parameters}
+    names = {parameter.name for parameter in plan.spec.parameters}
     labels: dict[str, dict[str, Any]] = {}
     made = []
-    for known, found in rows:
-        figures = {_column(key, names): one for key, one in found.figures.items()}
-        main = {_column(key, names) for key in found.main}
+    for known, measured in rows:
+        figures = {_column(key, names): figure for key, figure in measured.figures.items()}
+        main = {_column(key, names) for key in measured.main}
         labels[str(known["test"])] = {
-            key: [one.label, one.unit, key in main] for key, one in figures.items()
+            key: [figure.label, figure.unit, key in main] for key, figure in figures.items()
         }
         made.append((known, figures))
     columns = list(dict.fromkeys(key for _, figures in made for key in figures))
@@ -116,7 +118,7 @@ def as_table(
         pa.field("run", pa.int64()),
         *(pa.field(name, pa.string()) for name in ("drive", "suite", "test")),
         pa.field("seed", pa.int64()),
-        *(pa.field(one.name, _type(one)) for one in plan.spec.parameters),
+        *(pa.field(parameter.name, _type(parameter)) for parameter in plan.spec.parameters),
         *(pa.field(name, pa.float64()) for name in columns),
         pa.field("wall_s", pa.float64()),
         pa.field("cpu_s", pa.float64()),
@@ -133,7 +135,8 @@ def as_table(
 
 
 def _column(key: str, parameters: set[str]) -> str:
-    """A figure's column: a word that SQL takes as it is, and no parameter's.
+    """Column name of a figure: valid in SQL without quotes, and different from the parameters'
+    names.
 
     >>> _column("latency_p99.9", set()), _column("rate", {"rate"})
     ('latency_p99_9', 'rate_figure')
@@ -143,11 +146,11 @@ def _column(key: str, parameters: set[str]) -> str:
 
 
 def _values(figures: Mapping[str, Figure]) -> dict[str, float | None]:
-    return {key: one.value for key, one in figures.items()}
+    return {key: figure.value for key, figure in figures.items()}
 
 
 def _type(parameter: Any) -> pa.DataType:
-    """Numbers are doubles, so that all parts agree."""
+    """Type of a parameter's column. Numbers are doubles, so that all parts agree."""
     some = parameter.values[0] if parameter.values is not None else 0.0
     if isinstance(some, bool):
         return pa.bool_()
@@ -160,7 +163,7 @@ def _reset_peak() -> None:
 
 
 def _peak_bytes() -> int | None:
-    """The most memory that this process has held since, None where the kernel does not say."""
+    """Peak memory of this process since the reset, None if the kernel does not report it."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -1,7 +1,7 @@
-"""A host's workers for a scheduler somewhere: its processors for virtual drives, its real drives.
+"""Workers of a host for a remote scheduler: its processors for virtual drives, its real drives.
 
-Every run of a virtual drive has a process of its own, which says how much memory it has for it. The
-host's drives belong to one more process, with a thread for each and no memory for virtual runs.
+Every run of a virtual drive has a process of its own, which announces its memory. The host's real
+drives belong to one more process, with a thread for each and no memory for virtual runs.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ def serve(
     drives: Sequence[str],
     say: Callable[[str], None],
 ) -> None:
-    """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone. Raises UserError if the
-    scheduler may not be talked to; EnvironmentProblem if no scheduler answers at the address.
+    """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone. Raises UserError if
+    connecting to the scheduler is not allowed; EnvironmentProblem if no scheduler answers at the
+    address.
 
     Parameters
     ----------
     trust_network : everybody on it may run programs as this user, see `network.admitted`.
-    jobs : how many runs of virtual drives at once; 0 for none.
+    jobs : number of parallel runs of virtual drives; 0 for none.
     drives : ids of the real drives to announce, see `fleet.testable`.
-    say : given a line when all is ready.
+    say : called with a line when all workers are ready.
     """
     scheduler = admitted(address, trust_network=trust_network)
     for name in QUIET:
@@ -57,7 +58,7 @@ async def _serve(
 
     wanted = [nanny(nthreads=1, resources={MEMORY: float(share)}) for _ in range(jobs)]
     if drives:
-        has = {resource(one): 1.0 for one in drives}
+        has = {resource(drive): 1.0 for drive in drives}
         env = {ANNOUNCED: json.dumps(list(drives))}
         wanted.append(nanny(nthreads=len(drives), resources=has, env=env))
     with sigint_ignored():
@@ -68,17 +69,17 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     say(f"worker: {jobs} runs at once, {share / 1e9:.1f} GB each; drives: "
          f"{', '.join(drives) or 'none'}")  # fmt: skip
-    ends = [asyncio.create_task(one.finished()) for one in workers]
+    ends = [asyncio.create_task(worker.finished()) for worker in workers]
     ends.append(asyncio.create_task(stop.wait()))
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     say("worker: stopping")
-    for one in workers:
+    for worker in workers:
         with contextlib.suppress(OSError, asyncio.TimeoutError):
-            await one.close(timeout=5)
+            await worker.close(timeout=5)
 
 
 async def _facing(scheduler: Scheduler) -> str:
-    """The one address of this machine that the scheduler is connected from."""
+    """The address of this machine from which it connects to the scheduler."""
     comms, address = distributed().comm, scheduler.address
     try:
         arguments = scheduler.security.get_connection_args("worker")

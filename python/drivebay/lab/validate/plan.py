@@ -1,8 +1,8 @@
-"""Which published row is compared with what, and the runs that this takes.
+"""Comparisons of published rows, and the runs that they need.
 
 Source: published/validation.toml, whose head explains the keys. A run is a drive of the catalog
-(with variants, in a host) and a test; tests are those of the suites, some cut to what their figure
-needs.
+(with variants, in a host) and a test; tests are those of the suites, some shortened to the part
+that their figure needs.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from drivebay.definitions.scaling import with_load
 from drivebay.definitions.suites import Phase, Replay, Test
 
 INTERVAL = "-interval-"
-"""Behind a phase's label: which of its intervals it is, from the second."""
+"""Suffix of a phase's label before the number of its interval, from the second on."""
 
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """A test of published/validation.toml on a drive with variants, in a host (the drive's own if
-    none is named), for example sm951-ahci-512+heatsink@windows-8.1-z97."""
+    """A test of published/validation.toml on a drive with variants, in a host (the drive's own
+    if none is named), for example sm951-ahci-512+heatsink@windows-8.1-z97.
+    """
 
     drive: str
     test: str
@@ -40,7 +41,7 @@ class Run:
 
     @property
     def smaller(self) -> int:
-        """How many times less flash than the drive's the run has.
+        """Factor by which the run's flash is smaller than the drive's.
 
         >>> Run.of("970-evo-plus-1tb+scaled-16@laptop/full-write").smaller
         16
@@ -54,7 +55,7 @@ class Run:
 
     @property
     def profile(self) -> str:
-        """Its name in the catalog."""
+        """The drive's name in the catalog."""
         return fidelity.profile_of(self.drive)
 
     @property
@@ -63,12 +64,12 @@ class Run:
         return self.drive.partition("@")[2]
 
     def in_its_host(self, profile: Profile) -> Profile:
-        """The profile in this run's host."""
+        """Returns the profile in this run's host."""
         return profile.in_host(self.host) if self.host else profile
 
     @classmethod
     def of(cls, text: str) -> Run:
-        """From "DRIVE/TEST" or "DRIVE@HOST/TEST".
+        """Parses "DRIVE/TEST" or "DRIVE@HOST/TEST".
 
         >>> Run.of("xp941-512/heavy-full").test
         'heavy-full'
@@ -79,25 +80,26 @@ class Run:
 
 SCALED = "scaled-"
 WITHIN_PERCENT = {"eq": 5.0, "approx": 10.0, "ratio_to": 10.0}
-"""How far a figure may be off, by what the publication's words promise."""
+"""Tolerance of a figure, by the relation that the publication states."""
 ROUNDED = 0.05
-"""What still rounds to a printed 0."""
+"""Tolerance of a printed 0: values that round to it."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A published row and what it is compared with.
+    """A published row and its comparison.
 
-    Drives are in the host that the row was measured in. One of these is given: `value`, a
-    measured figure "DRIVE/TEST/FIGURE" (`over`: divided by this one; `change`: their
-    difference in percent); `statement`, a function of `statements` with its `runs`; `catalog`, a
-    value of the drive's profile (`ratio`: over this one); `not_covered`, why no drive model can
-    answer. `calibrated_on` is the key of the profile that was read off this very figure, of a drive
-    that is not `scored`: one of today, whose profile was written from facts and which has a score
-    of its own. `factor` turns units; `less` is what the publication's way of counting cuts off, in
-    its unit. `range` is what the printed words stand for, `reason` why. `same_as` names the rows
-    that state the same measurement. `differs` says how the condition that is run is not the
-    published one."""
+    Drives are in the host that the row was measured in. One of these is given: `value`, a measured
+    figure "DRIVE/TEST/FIGURE" (`over`: divided by this one; `change`: their difference in percent);
+    `statement`, a function of `statements` with its `runs`; `catalog`, a value of the drive's
+    profile (`ratio`: divided by this one); `not_covered`, the reason why no drive model can answer.
+    `calibrated_on` is the key of the profile that was read off this figure, for a drive that is not
+    `scored`: a drive of today, whose profile was written from facts and which has a score of its
+    own. `factor` converts units; `less` is the part that the publication's way of counting leaves
+    out, in its unit. `range` is the numeric meaning of the printed words, `reason` its
+    justification. `same_as` names the rows that state the same measurement. `differs` describes
+    differences between the run's condition and the published one.
+    """
 
     published: Published
     value: str = ""
@@ -121,7 +123,7 @@ class Row:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Both ends of what agrees with the publication; None where words are compared."""
+        """Both ends of the range that agrees with the publication; None if words are compared."""
         if self.range is not None:
             return self.range
         relation, value = self.published.relation, self.published.value
@@ -136,23 +138,25 @@ class Row:
 
     @property
     def needs(self) -> tuple[Run, ...]:
-        """The runs that it takes."""
+        """The runs that the row needs."""
         figures = [text.rpartition("/")[0] for text in (self.value, self.over, self.change) if text]
         return tuple(Run.of(text) for text in (*figures, *self.runs))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows in the order of figures.csv, and the tests by their name in validation.toml; `full_size`
-    are those that say nothing on a smaller drive."""
+    """Rows in the order of figures.csv, and the tests by their name in validation.toml;
+    `full_size` are those that are meaningless on a smaller drive.
+    """
 
     rows: tuple[Row, ...]
     tests: Mapping[str, Test]
     full_size: frozenset[str] = frozenset()
 
     def of_drives(self, drives: Sequence[str]) -> Plan:
-        """Only the rows about these drives, or all. Raises UserError if nothing was published about
-        one of them."""
+        """Selects the rows about these drives, or all. Raises UserError if nothing was published
+        about one of them.
+        """
         known = sorted({row.published.drive for row in self.rows})
         for drive in drives:
             if drive not in known:
@@ -165,7 +169,7 @@ class Plan:
         return replace(self, rows=rows)
 
     def only(self, ids: Sequence[str]) -> Plan:
-        """Only the rows with these ids, or all."""
+        """Selects the rows with these ids, or all."""
         known = {row.published.id for row in self.rows}
         for name in ids:
             if name not in known:
@@ -175,20 +179,22 @@ class Plan:
         return replace(self, rows=tuple(r for r in self.rows if not ids or r.published.id in ids))
 
     def only_scored(self, scored: bool = True) -> Plan:
-        """Only the rows about drives that are scored, or about those that are not."""
+        """Selects the rows about drives that are scored, or about the others."""
         return replace(self, rows=tuple(row for row in self.rows if row.scored == scored))
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Every run that some row takes, once."""
+        """Every run that some row needs, once."""
         return tuple(sorted({run for row in self.rows for run in row.needs}))
 
 
 def load_plan() -> Plan:
-    """The rows of published/validation.toml, in the order of figures.csv."""
+    """Loads the rows of published/validation.toml, in the order of figures.csv."""
     with (data.path("published") / "validation.toml").open("rb") as file:
         table = tomllib.load(file)
-    read = {name: suites.load(name) for name in {one["suite"] for one in table["tests"].values()}}
+    read = {
+        name: suites.load(name) for name in {entry["suite"] for entry in table["tests"].values()}
+    }
     whole = {
         name: next(t for t in read[entry["suite"]].tests if t.id == entry.get("test", name))
         for name, entry in table["tests"].items()
@@ -199,7 +205,7 @@ def load_plan() -> Plan:
     same: dict[str, tuple[str, ...]] = {}
     for group in table["same"]:
         for name in group:
-            others = (*same.get(name, ()), *(one for one in group if one != name))
+            others = (*same.get(name, ()), *(other for other in group if other != name))
             same[name] = tuple(dict.fromkeys(others))
     rows = []
     for name, figure in published.figures().items():
@@ -214,37 +220,40 @@ def load_plan() -> Plan:
         row = Row(figure, scored=figure.drive not in table["unscored"], **entry)
         own = [differs[run.test] for run in row.needs]
         own += [f"on 1/{run.smaller} of the flash" for run in row.needs if run.smaller > 1]
-        said = dict.fromkeys(text for text in (row.differs, *own) if text)
-        rows.append(replace(row, differs="; ".join(said), same_as=same.get(name, ())))
+        differences = dict.fromkeys(text for text in (row.differs, *own) if text)
+        rows.append(replace(row, differs="; ".join(differences), same_as=same.get(name, ())))
     full_size = frozenset(name for name, entry in table["tests"].items() if "full_size" in entry)
     return Plan(tuple(rows), tests, full_size)
 
 
 def _in_host(text: str, host: str) -> str:
-    """ "DRIVE/..." with the drive's host."""
+    """Adds the drive's host to "DRIVE/..."."""
     drive, _, rest = text.partition("/")
     return f"{drive}@{host}/{rest}"
 
 
 def _differs(test: Test, entry: Mapping[str, Any]) -> str:
-    """What of the published condition was cut or chosen, in words."""
-    said = [entry["differs"]] if "differs" in entry else []
+    """Describes differences from the published condition that were chosen or come from
+    shortening.
+    """
+    differences = [entry["differs"]] if "differs" in entry else []
     longest = max((p.workload.duration_s for p in test.phases if p.replay is None), default=0.0)
     if "seconds" in entry and entry["seconds"] < longest:
-        said.append(f"{entry['seconds']:g} s a phase instead of {longest:g}")
+        differences.append(f"{entry['seconds']:g} s a phase instead of {longest:g}")
     if "load_seconds" in entry:
         load = next(step.load.duration_s for step in test.prepare if step.load is not None)
-        said.append(f"{entry['load_seconds']:g} s of writes before instead of {load:g}")
+        differences.append(f"{entry['load_seconds']:g} s of writes before instead of {load:g}")
     if entry.get("scale", 1.0) < 1.0:
-        said.append(f"{100 * entry['scale']:g} % of the trace")
-    return ", ".join(said)
+        differences.append(f"{100 * entry['scale']:g} % of the trace")
+    return ", ".join(differences)
 
 
 def _test(test: Test, entry: Mapping[str, Any]) -> Test:
-    """A suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth, with `queues`
-    in so many queues at most, those of `loads` with other values, each `intervals` times in a row;
-    loads before them cut to `load_seconds`, traces to `scale`; the drive also changed by
-    `what_if`."""
+    """Makes a test from a suite's test: phases cut to `seconds` and, with `queue_depth`, at that
+    depth, with `queues` in so many queues at most, those of `loads` with other values, each
+    `intervals` times in a row; loads before them cut to `load_seconds`, traces to `scale`;
+    the drive also changed by `what_if`.
+    """
     phases = tuple(
         _cut(phase, entry)
         for phase in test.phases
@@ -252,10 +261,10 @@ def _test(test: Test, entry: Mapping[str, Any]) -> Test:
     )
     load = {"duration_s": entry["load_seconds"]} if "load_seconds" in entry else {}
     prepare = tuple(with_load(step, **load) for step in test.prepare)
-    words = (*test.what_if, *entry.get("what_if", ()))
-    cut = test.model_copy(update={"phases": phases, "prepare": prepare, "what_if": words})
+    changes = (*test.what_if, *entry.get("what_if", ()))
+    cut = test.model_copy(update={"phases": phases, "prepare": prepare, "what_if": changes})
     intervals = range(1, entry.get("intervals", 1) + 1)
-    again = (_interval(one, n) for group in cut.groups for n in intervals for one in group)
+    again = (_interval(phase, n) for group in cut.groups for n in intervals for phase in group)
     return cut.model_copy(update={"phases": tuple(again)})
 
 
@@ -267,13 +276,13 @@ def _interval(phase: Phase, n: int) -> Phase:
 
 
 def interval_of(label: str) -> tuple[str, int]:
-    """The suite's label of a phase, and which interval of it this one is, from 1.
+    """Splits a phase's label into the suite's label and the number of the interval, from 1.
 
     >>> interval_of("reader-90k"), interval_of("reader-90k-interval-2")
     (('reader-90k', 1), ('reader-90k', 2))
     """
-    own, found, n = label.partition(INTERVAL)
-    return own, int(n) if found else 1
+    own, suffix, n = label.partition(INTERVAL)
+    return own, int(n) if suffix else 1
 
 
 def _cut(phase: Phase, entry: Mapping[str, Any]) -> Phase:

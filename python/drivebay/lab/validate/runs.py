@@ -1,4 +1,6 @@
-"""Runs what the rows ask for, in parallel; keeps the figures that they look at, no folders."""
+"""Runs the tests that the rows need, in parallel; keeps only the figures that they use, no
+folders.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,26 @@ SEED = 1
 def run_all(
     plan: Plan, *, progress: Callable[[int, int], None] | None = None
 ) -> dict[Run, Figures]:
-    """The figures of every run of the plan that its rows look at, on as many threads as there are
-    processors and memory for. Raises Interrupted on SIGINT, SIGTERM or SIGHUP. `progress`: called
-    from the workers when a group of runs has ended, with how many of how many groups are done."""
+    """Returns the figures of every run of the plan that its rows use; runs on as many threads as
+    processors and memory allow. `progress`: called from the workers when a group of runs has
+    ended, with the number of finished groups and of all groups. Raises Interrupted on SIGINT,
+    SIGTERM or SIGHUP.
+    """
     same_as = alike(plan.runs)
     names: dict[Run, set[str]] = {}
     for row in plan.rows:
         for run in row.needs:
             names.setdefault(same_as[run], set()).update(names_of(row))
     targets = {run: VirtualTarget(profile_of(run)) for run in names}
-    largest = max((one.memory_bytes for one in targets.values()), default=0)
+    largest = max((target.memory_bytes for target in targets.values()), default=0)
     evaluator = Evaluator(
         Journal(),
-        lambda group: [(one, profile_of(one.run), test_of(one.run, plan)) for one in group],
-        lambda run, found: kept(found, names[run]),
-        part=lambda one: key_of(plan.tests[one.run.test]),
+        lambda group: [
+            (evaluation, profile_of(evaluation.run), test_of(evaluation.run, plan))
+            for evaluation in group
+        ],
+        lambda run, measured: kept(measured, names[run]),
+        part=lambda evaluation: key_of(plan.tests[evaluation.run.test]),
         jobs=workers_with_states(largest),
         interrupted=Interrupted("interrupted", "start again: drivebay validate"),
     )
@@ -54,7 +61,9 @@ def run_all(
 
 
 def alike(runs: Iterable[Run]) -> dict[Run, Run]:
-    """For each run the one that stands for it: hosts that differ in words alone have one result."""
+    """Maps each run to its representative: runs in hosts that differ only in texts have the same
+    result.
+    """
     first: dict[tuple[str, str, str], Run] = {}
 
     def key(run: Run) -> tuple[str, str, str]:
@@ -77,7 +86,7 @@ def test_of(run: Run, plan: Plan) -> Test:
 
 
 def profile_of(run: Run) -> Profile:
-    """The run's drive, with its variants, in its host, and scaled if the run says so."""
+    """The run's drive, with its variants, in its host, and scaled if the run is."""
     return as_run(run, whole_of(run))
 
 
@@ -87,5 +96,5 @@ def whole_of(run: Run) -> Profile:
 
 
 def as_run(run: Run, whole: Profile) -> Profile:
-    """A drive of whole size, scaled if the run says so."""
+    """Scales a drive of whole size if the run is scaled."""
     return whole if run.smaller == 1 else scaled(whole, 1 / run.smaller)

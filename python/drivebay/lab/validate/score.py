@@ -1,13 +1,14 @@
-"""The score: errors of rows that the model was not calibrated on.
+"""Score of the model: errors of rows that it was not calibrated on.
 
-Leverage and the shift of each row without itself come from the kept results of `make fidelity`,
-those of today's drives from results of their own; the rows' figures are those of the present run. A
-row of leverage under a half is predicted. A value of the catalog that a row is compared with has
-leverage 1: it is what the model was given.
-Where no leverage is known of today's drives, as of a new one, rows are predicted from facts: all
-but those that a value of the profile was read off, or that were in view when one was fitted. So it
-is with a row of a drive with leverage if no derivative was taken by what it was calibrated with:
-leverage cannot show that."""
+Leverage and the shift of each row without itself come from the stored results of `make fidelity`,
+those of today's drives from separate results; the rows' figures are those of the present run. A row
+of leverage under a half counts as predicted. A catalog value that a row is compared with has
+leverage 1: it is an input of the model. If no leverage is known of a drive of today, such as a new
+one, its rows count as predicted from facts, except those that a value of the profile was read off,
+or that were in view when one was fitted. The same applies to a row of a drive with leverage if
+there is no derivative by the keys that it was calibrated with, since leverage cannot show that
+calibration.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
 PREDICTED_BELOW = 0.5
 KEY = re.compile(r"[a-z_]\w*(?:\.\w+)+")
-"""A key of a profile among the words of `calibrated_on`, as "nand.read_us"."""
+"""Pattern of a profile key within `calibrated_on`, such as "nand.read_us"."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A row with what is known of its fit; None where nothing is kept.
+    """A row with the data of its fit; None if none is stored.
 
-    `left_out` is what comes out if the row and those that state the same are left out of the fit,
-    `left_out_percent` its error, `interval` holds it with 90 %.
+    `left_out` is the prediction with the row and those that state the same left out of the fit,
+    `left_out_percent` its error, `interval` contains it with 90 %.
     """
 
     verdict: Verdict
@@ -43,34 +44,34 @@ class Scored:
 
     @property
     def row(self) -> Row:
-        """The published row that this score is of."""
+        """The published row of this score."""
         return self.verdict.row
 
     @property
     def predicted(self) -> bool:
-        """Whether the model was not calibrated on this figure, directly or by a fit."""
+        """True if the model was not calibrated on this figure, directly or by a fit."""
         if self.leverage is None:
             return not self.row.scored and not self.row.calibrated_on and not self.row.catalog
         return self.leverage < PREDICTED_BELOW
 
     @property
     def in_profile(self) -> bool:
-        """Whether the figure is a value of the profile, or was called one before any fit."""
+        """True if the figure is a value of the profile, or was marked as one before any fit."""
         return bool(self.row.catalog or (self.leverage is None and self.row.calibrated_on))
 
     @property
     def error_percent(self) -> float | None:
-        """The error without the row in the fit; as it is, where there was no fit."""
+        """The error without the row in the fit; the plain error if there was no fit."""
         return self.left_out_percent if self.leverage is not None else self.verdict.error_percent
 
     @property
     def has_number(self) -> bool:
-        """Whether a number was printed that the figure can be off from."""
+        """True if a number was printed, so that an error can be computed."""
         return bool(self.row.published.value) and self.row.range is None
 
     @property
     def left_out_ok(self) -> bool:
-        """Whether it is within the row's bounds without having been fitted."""
+        """True if it is within the row's bounds without having been fitted."""
         if self.leverage is None:
             return bool(self.verdict.ok)
         bounds = self.row.bounds
@@ -82,7 +83,7 @@ class Scored:
 
     @property
     def within(self) -> bool | None:
-        """Whether the interval holds what was published: the number, or a part of the range."""
+        """True if the interval contains the published number, or overlaps the published range."""
         if self.interval is None or self.row.bounds is None:
             return None
         low, high = self.row.bounds
@@ -93,10 +94,12 @@ class Scored:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the predicted rows: how many, the median and the ninth decile of their absolute errors (of
-    `n_numbers` rows with a printed number), the share within bounds, the share of published values
-    within their intervals; how many rows are in the profiles, or were fitted to; and of the
-    predicted ones that no other publication contradicts the share within bounds."""
+    """Statistics of the predicted rows: their number, the median and the ninth decile of their
+    absolute errors (of `n_numbers` rows with a printed number), the share within bounds, the
+    share of published values within their intervals; the number of rows that are in the
+    profiles, or were fitted to; and for the predicted rows that no other publication
+    contradicts the share within bounds.
+    """
 
     n_predicted: int
     n_numbers: int
@@ -111,7 +114,7 @@ class Summary:
 
 
 def scored(validation: Validation) -> tuple[Scored, ...]:
-    """Every row of a run with its score."""
+    """Scores every row of a run."""
     return tuple(map(_scored, validation.verdicts))
 
 
@@ -125,27 +128,28 @@ def _scored(verdict: Verdict) -> Scored:
         return Scored(verdict, 1.0)
     known: dict[str, Any] | None = rows.get(row.published.id)
     if known is None or isinstance(verdict.reproduced, str):
-        # A row of today's drives that is newer than the derivatives counts as it is.
+        # A row of today's drives that is newer than the derivatives counts without leverage.
         unknown = 0.0 if rows and row.scored else None
         return Scored(verdict, known["leverage"] if known else unknown)
     log = known["log"]
     mine = math.log(max(verdict.reproduced, 1e-12)) if log else verdict.reproduced
     ends = [mine + known["shift"] + side * fidelity.Z_90 * known["sd"] for side in (-1, 0, 1)]
-    low, left_out, high = (math.exp(min(one, 700.0)) for one in ends) if log else ends
+    low, left_out, high = (math.exp(min(end, 700.0)) for end in ends) if log else ends
     error = error_percent(row, left_out)
     return Scored(verdict, known["leverage"], left_out, error, (low, high))
 
 
 def _unseen(row: Row) -> bool:
-    """Whether a row was calibrated on by keys of the profile, of none of which derivatives are
-    known."""
+    """True if a row was calibrated on by keys of the profile for which no derivatives are known."""
     keys = KEY.findall(row.calibrated_on)
     known = fidelity.derived_modern(row.published.drive)
-    return bool(keys) and not any(f"{one}.".startswith(f"{key}.") for key in keys for one in known)
+    return bool(keys) and not any(
+        f"{derived}.".startswith(f"{key}.") for key in keys for derived in known
+    )
 
 
 def summary(rows: Sequence[Scored]) -> Summary:
-    """The figures of the headline."""
+    """Computes the figures of the headline."""
     predicted = [row for row in rows if row.predicted]
     errors = [
         abs(row.error_percent)
@@ -174,12 +178,12 @@ def _within(rows: Sequence[Scored]) -> float | None:
 
 
 def ninth_decile(errors: Sequence[float]) -> float | None:
-    """Nine in ten are at most so large: the smallest of them of which that is true."""
+    """Ninth decile: the smallest error that at least nine in ten do not exceed."""
     return sorted(errors)[math.ceil(0.9 * len(errors)) - 1] if errors else None
 
 
 def by_drive(rows: Sequence[Scored]) -> dict[str, list[Scored]]:
-    """Each drive's rows."""
+    """Groups rows by drive."""
     drives: dict[str, list[Scored]] = {}
     for row in rows:
         drives.setdefault(row.row.published.drive, []).append(row)

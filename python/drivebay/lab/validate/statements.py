@@ -1,4 +1,5 @@
-"""Published statements in words as numbers, computed as published/statements.toml says.
+"""Published statements in words as numbers, computed by the expressions of
+published/statements.toml.
 
 An expression has figures of runs by their names, numbers, + - * /, comparisons, and the functions
 of `FUNCTIONS`; nothing else of Python.
@@ -21,7 +22,9 @@ from drivebay.common import data
 from drivebay.lab.validate.values import Figures, NotReached, value_of
 
 Lookup = Callable[[int, str], Any]
-"""A figure of a run, by the run's place and the figure's name; raises NotReached."""
+"""Function that returns a figure of a run, by the run's index and the figure's name; raises
+NotReached.
+"""
 
 OPERATORS: Mapping[type, Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -38,13 +41,13 @@ OPERATORS: Mapping[type, Callable[..., Any]] = {
 
 
 def _farthest(values: Any, middle: float) -> Any:
-    """The value that is the most times more or less than `middle`."""
-    return max(values, key=lambda one: abs(np.log(max(one, 1e-9) / middle)))
+    """The value with the largest factor to `middle`."""
+    return max(values, key=lambda value: abs(np.log(max(value, 1e-9) / middle)))
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "min": lambda *some: np.min([np.min(one) for one in some]),
-    "max": lambda *some: np.max([np.max(one) for one in some]),
+    "min": lambda *some: np.min([np.min(value) for value in some]),
+    "max": lambda *some: np.max([np.max(value) for value in some]),
     "each_min": lambda *some: np.min(some[0] if len(some) == 1 else some, axis=0),
     "average": np.mean,
     "median": np.median,
@@ -81,12 +84,13 @@ class Statement:
     otherwise: str = "nothing to divide by"
 
     def __call__(self, runs: Sequence[Measured | Figures]) -> float:
-        """The number of these runs, in the row's order; raises NotReached."""
+        """Computes the number from these runs, in the row's order; raises NotReached."""
         return self.of(len(runs), lambda place, name: value_of(runs[place], name))
 
     def of(self, count: int, lookup: Lookup) -> float:
-        """The same from figures by name. Raises NotReached if a run lacks a figure, or what the
-        words say besides a number is not so."""
+        """Computes the number from figures by name. Raises NotReached if a run lacks a figure,
+        or the statement's condition does not hold.
+        """
         with np.errstate(divide="raise", invalid="raise"):
             try:
                 if not _evaluated(ast.parse(self.holds, mode="eval").body, count, lookup):
@@ -97,21 +101,21 @@ class Statement:
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """The figures that it looks at."""
-        found = set()
+        """Names of the figures that the statement uses."""
+        names = set()
         for text in (self.value, self.holds):
             for node in ast.walk(ast.parse(text, mode="eval")):
                 if isinstance(node, ast.Name) and node.id not in {*FUNCTIONS, "of"}:
-                    found.add(node.id)
+                    names.add(node.id)
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    found.add(node.value)
-        return frozenset(found)
+                    names.add(node.value)
+        return frozenset(names)
 
 
 def _evaluated(node: ast.expr | ast.Slice | None, count: int, lookup: Lookup) -> Any:
     def inner(below: ast.expr | None) -> Any:
-        found = _evaluated(below, count, lookup)
-        return found[:] if isinstance(found, _Figure) else found
+        value = _evaluated(below, count, lookup)
+        return value[:] if isinstance(value, _Figure) else value
 
     match node:
         case None:

@@ -1,4 +1,4 @@
-"""The table of `drivebay validate`: JSON for scripts and for what is kept, text for people."""
+"""Table of `drivebay validate`: JSON for scripts and for storage, text for people."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ HEAD = (
     "row", "drive", "figure", "published", "reproduced", "error", "leverage", "left out",
     "90 %", "",
 )  # fmt: skip
-MODERN = "Drives of today, in no part of the score above"
+MODERN = "Drives of today, not part of the score above"
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
-    """Rows, summary and what is not covered; numbers to six digits, so that it can be kept."""
+    """Rows, summary and rows that are not covered; numbers have six digits, so that the document
+    can be stored.
+    """
     every = score.scored(validation)
     rows = [row for row in every if row.row.scored]
     others = [row for row in every if not row.row.scored]
@@ -58,24 +60,25 @@ def as_json(validation: Validation) -> dict[str, Any]:
     }
 
 
-def replaced(recorded: dict[str, Any], found: dict[str, Any], *, scored: bool) -> dict[str, Any]:
-    """What is recorded, with what was found of the drives that are scored, or of those that are
-    not, in place of what was recorded of these."""
+def replaced(recorded: dict[str, Any], document: dict[str, Any], *, scored: bool) -> dict[str, Any]:
+    """Replaces the scored drives' part of a recorded document, or the others' part, by a new
+    one.
+    """
 
     def joined(key: str) -> list[dict[str, Any]]:
         kept = [row for row in recorded[key] if row.get("scored", True) != scored]
-        new = [row for row in found[key] if row["scored"] == scored]
+        new = [row for row in document[key] if row["scored"] == scored]
         return sorted(kept + new, key=lambda row: str(row["id"]))
 
     parts = ("summary", "drives") if scored else ("unscored",)
     lists = {key: joined(key) for key in ("rows", "not_covered")}
-    return {**recorded, **{key: found[key] for key in parts}, **lists}
+    return {**recorded, **{key: document[key] for key in parts}, **lists}
 
 
-def _summary(found: Summary) -> dict[str, Any]:
+def _summary(scores: Summary) -> dict[str, Any]:
     return {
         key: round(value, 4) if isinstance(value, float) else value
-        for key, value in asdict(found).items()
+        for key, value in asdict(scores).items()
     }
 
 
@@ -119,11 +122,12 @@ def _digits(value: float) -> float:
 
 
 def lines(document: dict[str, Any], *, scored: bool, predicted: bool) -> list[tuple[str, ...]]:
-    """Rows of `HEAD` for a terminal, of drives that are scored or of the others: those that the
-    model predicts, or the rest."""
+    """Rows of `HEAD` for a terminal, for scored drives or the others: predicted rows, or the
+    rest.
+    """
     return [
         (
-            row["id"], named(row["drive"]), f"{row['test']}, {row['metric']}", said(row),
+            row["id"], named(row["drive"]), f"{row['test']}, {row['metric']}", printed(row),
             number(row["reproduced"], row["unit"]), percent(row["error_pct"]),
             "" if row["leverage"] is None else f"{row['leverage']:.2f}",
             percent(row["loo_error_pct"]), between(row), "" if row["ok"] else "off",
@@ -134,44 +138,45 @@ def lines(document: dict[str, Any], *, scored: bool, predicted: bool) -> list[tu
 
 
 def is_predicted(row: dict[str, Any]) -> bool:
-    """Whether a row's figure is none that the model was calibrated on: of unknown leverage, without
-    one."""
+    """True if the model was not calibrated on a row's figure; with unknown leverage, if
+    `calibrated_on` is empty.
+    """
     if row["leverage"] is None:
         return not row["calibrated_on"]
     return bool(row["leverage"] < score.PREDICTED_BELOW)
 
 
-def headline(name: str, found: dict[str, Any]) -> str:
+def headline(name: str, scores: dict[str, Any]) -> str:
     """One line: the score of a drive or of all."""
-    rest = f"{found['n_fitted']} fitted, {found['n_in_profile']} in the profiles"
-    if not found["n_predicted"]:
+    rest = f"{scores['n_fitted']} fitted, {scores['n_in_profile']} in the profiles"
+    if not scores["n_predicted"]:
         return f"{name}: nothing predicted; {rest}"
-    median, most = found["median_abs_loo_error_pct"], found["p90_abs_loo_error_pct"]
+    median, most = scores["median_abs_loo_error_pct"], scores["p90_abs_loo_error_pct"]
     error = (
         "no printed number among them"
         if median is None
         else f"median error {median:.1f} %, nine in ten under {most:.0f} %"
     )
-    figures = "figure" if found["n_predicted"] == 1 else "figures"
+    figures = "figure" if scores["n_predicted"] == 1 else "figures"
     return (
-        f"{name}: {found['n_predicted']} {figures} predicted, {error}, "
-        f"{100 * found['within_share']:.0f} % within their bounds; {rest}"
+        f"{name}: {scores['n_predicted']} {figures} predicted, {error}, "
+        f"{100 * scores['within_share']:.0f} % within their bounds; {rest}"
     )
 
 
 def named(drive: str) -> str:
-    """The drive as the tables name it: a stand-in is called one."""
+    """Name of a drive in the tables; a stand-in is marked as such."""
     known = drive in catalog.names() and catalog.load(drive).stand_in
     return f"{drive} (stand-in)" if known else drive
 
 
-def said(row: dict[str, Any]) -> str:
-    """A published figure, as it was printed."""
+def printed(row: dict[str, Any]) -> str:
+    """Formats a published figure as it was printed."""
     return RELATIONS[row["relation"]] + number(row["published"], row["unit"])
 
 
 def number(value: float | str, unit: str) -> str:
-    """A figure with its unit, to four digits."""
+    """Formats a figure with its unit, to four digits."""
     if isinstance(value, str):
         return value
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -179,12 +184,12 @@ def number(value: float | str, unit: str) -> str:
 
 
 def percent(value: float | None) -> str:
-    """An error with its sign, as the table prints it; nothing where there is none."""
+    """Formats an error with its sign; empty if there is none."""
     return "" if value is None else f"{value:+.1f} %"
 
 
 def between(row: dict[str, Any]) -> str:
-    """The interval, marked where it does not hold what was published."""
+    """Formats the interval, marked if it does not contain the published value."""
     if row["interval"] is None:
         return ""
     low, high = (number(end, "") for end in row["interval"])

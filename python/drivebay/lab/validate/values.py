@@ -1,4 +1,4 @@
-"""A figure of a run by its name, and a drive's profile answering for itself."""
+"""Figures of a run by name, and values computed from a drive's profile."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from drivebay.definitions.profiles import Profile
 from drivebay.lab.validate.plan import Run, interval_of
 
 Figures = Mapping[str, Any]
-"""What is kept of a run: numbers by the figure's name, or why it has none, in words."""
+"""Stored figures of a run: numbers by the figure's name, or the reason why there is none."""
 Runs = Mapping[Run, Measured | Figures]
 
 NOTABLE_DROP = 0.5
-"""A second under this share of the median is a drop."""
+"""Share of the median below which a second counts as a drop."""
 SETTLED = 0.1
 """Relative distance from the end's rate within which a drive is in steady state."""
 SMOOTHED_S = 100
@@ -30,22 +30,25 @@ MINUTE_S = 60
 
 
 class NotReached(Exception):
-    """A figure that its run has not: a rate that never fell, for example; says why."""
+    """A run does not have a figure, for example because its rate never fell; the message gives
+    the reason.
+    """
 
 
 def figure(runs: Runs, text: str) -> float:
-    """The figure "DRIVE/TEST/FIGURE", FIGURE as `value_of` takes it; raises NotReached."""
+    """Looks up the figure "DRIVE/TEST/FIGURE", with FIGURE as for `value_of`; raises NotReached."""
     name, _, key = text.rpartition("/")
     return float(value_of(runs[Run.of(name)], key))
 
 
-def kept(found: Measured, keys: Iterable[str]) -> Figures:
-    """The figures of a run by these names, to be kept as JSON; what is no figure of it is left
-    out."""
+def kept(measured: Measured, keys: Iterable[str]) -> Figures:
+    """Figures of a run with these names, to be stored as JSON; names without a figure are left
+    out.
+    """
     values: dict[str, Any] = {}
     for key in sorted(keys):
         try:
-            values[key] = value_of(found, key)
+            values[key] = value_of(measured, key)
         except NotReached as why:
             values[key] = str(why)
         except (KeyError, StopIteration):
@@ -53,67 +56,68 @@ def kept(found: Measured, keys: Iterable[str]) -> Figures:
     return values
 
 
-def value_of(found: Measured | Figures, key: str) -> Any:
+def value_of(run: Measured | Figures, key: str) -> Any:
     """A figure of a run: one of the test's own, or `iops@PHASE`, `rate@PHASE`, `power@PHASE`,
-    `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `iops@PHASE&PHASE` (of
-    phases that run together, their sum), each also of one direction of a mix (`p99_read@PHASE`,
-    `iops_write@PHASE&PHASE`), of a phase in intervals the median over them; or one of `OF_RUN`, of
-    the first phase or at PHASE one of `OF_SECONDS` (MB/s). Raises NotReached if it could not be
-    computed."""
-    if isinstance(found, Mapping):
-        value = found[key]
+    `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `iops@PHASE&PHASE`
+    (of phases that run together, their sum), each also for one direction of a mix
+    (`p99_read@PHASE`, `iops_write@PHASE&PHASE`), for a phase in intervals the median over
+    them; or one of `OF_RUN`; or one of `OF_SECONDS` (MB/s), of the first phase or at PHASE.
+    Raises NotReached if it could not be computed.
+    """
+    if isinstance(run, Mapping):
+        value = run[key]
         if isinstance(value, str):
             raise NotReached(value)
         return value
     kind, at, label = key.partition("@")
     if at:
-        return median(_at(phases, kind, label) for phases in _intervals(found))
+        return median(_at(phases, kind, label) for phases in _intervals(run))
     if key in OF_SECONDS:
-        return OF_SECONDS[key](found.phases[0].timeline.rate_mb_s)
+        return OF_SECONDS[key](run.phases[0].timeline.rate_mb_s)
     if key in OF_RUN:
-        return OF_RUN[key](found)
-    value = found.figures[key].value
+        return OF_RUN[key](run)
+    value = run.figures[key].value
     if value is None:
-        raise NotReached(found.figures[key].note or "not measured")
+        raise NotReached(run.figures[key].note or "not measured")
     return value
 
 
-def _rates(found: Measured) -> list[float]:
-    return [phase.step.rate_mb_s for phase in found.phases]
+def _rates(run: Measured) -> list[float]:
+    return [phase.step.rate_mb_s for phase in run.phases]
 
 
 def _highest_of(share: int) -> Callable[[Measured], float]:
-    return lambda found: max(
-        phase.step.rate_mb_s for phase in found.phases if phase.workload.read_percent == share
+    return lambda run: max(
+        phase.step.rate_mb_s for phase in run.phases if phase.workload.read_percent == share
     )
 
 
-def _window(found: Measured) -> np.ndarray:
+def _window(run: Measured) -> np.ndarray:
     """IOPS of each second of the window of steady state: the last 400 s if the test has none."""
-    seconds = round(found.test.metric_window_s or 400)
-    return np.asarray(found.phases[0].timeline.ios[-seconds:], dtype=float)
+    seconds = round(run.test.metric_window_s or 400)
+    return np.asarray(run.phases[0].timeline.ios[-seconds:], dtype=float)
 
 
-def _drop_percent(found: Measured) -> float:
-    ios = _window(found)
+def _drop_percent(run: Measured) -> float:
+    ios = _window(run)
     return float(100 * (ios < NOTABLE_DROP * np.median(ios)).mean())
 
 
-def _settles_after_s(found: Measured) -> float:
-    ios = np.asarray(found.phases[0].timeline.ios, dtype=float)
+def _settles_after_s(run: Measured) -> float:
+    ios = np.asarray(run.phases[0].timeline.ios, dtype=float)
     width = min(SMOOTHED_S, len(ios) // 4)
     smooth = np.convolve(ios, np.ones(width) / width, mode="valid")
     off = np.flatnonzero(abs(smooth / smooth[-width:].mean() - 1) > SETTLED)
     return float(off[-1] + 1 if len(off) else 1)
 
 
-def _minute_behind(found: Measured) -> float:
-    """The first minute of a fill behind the cache."""
-    timeline = found.phases[0].timeline
+def _minute_behind(run: Measured) -> float:
+    """Mean rate of a fill's first minute after the cache is full."""
+    timeline = run.phases[0].timeline
     fallen = levels(timeline)
     if len(fallen) < 2:
         raise NotReached(NEVER_FELL)
-    begin = fallen[0].rate.n + 1  # the second of the fall holds a part of either rate
+    begin = fallen[0].rate.n + 1  # the second of the fall holds a part of both rates
     return float(timeline.rate_mb_s[begin : begin + MINUTE_S].mean())
 
 
@@ -123,56 +127,59 @@ OF_SECONDS: Mapping[str, Callable[[np.ndarray], float]] = {
     "last_minute": lambda rates: float(rates[-MINUTE_S:].mean()),
     "all_seconds": lambda rates: float(rates.mean()),
 }
-"""Of a phase's seconds their mean rate."""
+"""Mean rates of a phase over some of its seconds."""
 OF_RUN: Mapping[str, Callable[[Measured], Any]] = {
-    "power": lambda found: _power_w(found.phases[0]),
+    "power": lambda run: _power_w(run.phases[0]),
     "rates": _rates,
-    "highest": lambda found: max(_rates(found)),
-    "mean": lambda found: sum(_rates(found)) / len(found.phases),
+    "highest": lambda run: max(_rates(run)),
+    "mean": lambda run: sum(_rates(run)) / len(run.phases),
     "highest_r100": _highest_of(100),
     "highest_r0": _highest_of(0),
-    "highest_ios": lambda found: max(phase.step.iops for phase in found.phases),
-    "wall_h": lambda found: value_of(found, "wall_s") / 3600,
-    "main_rate": lambda found: value_of(
-        found, next(key for key in ("mean_iops", "mean_rate", "rate") if key in found.figures)
+    "highest_ios": lambda run: max(phase.step.iops for phase in run.phases),
+    "wall_h": lambda run: value_of(run, "wall_s") / 3600,
+    "main_rate": lambda run: value_of(
+        run, next(key for key in ("mean_iops", "mean_rate", "rate") if key in run.figures)
     ),
-    "steady": lambda found: float(_window(found).mean()),
-    "deviation": lambda found: float(_window(found).std()),
-    "variation": lambda found: float(_window(found).std() / _window(found).mean()),
-    "lowest": lambda found: float(_window(found).min()),
-    "slowest_second": lambda found: float(_window(found).min() / np.median(_window(found))),
+    "steady": lambda run: float(_window(run).mean()),
+    "deviation": lambda run: float(_window(run).std()),
+    "variation": lambda run: float(_window(run).std() / _window(run).mean()),
+    "lowest": lambda run: float(_window(run).min()),
+    "slowest_second": lambda run: float(_window(run).min() / np.median(_window(run))),
     "drop_percent": _drop_percent,
     "settles_after_s": _settles_after_s,
-    "flash_percent": lambda found: sum(
-        one.share_percent
-        for one in found.phases[0].stages
-        if one.stage in ("die", "nand", "channel")
+    "flash_percent": lambda run: sum(
+        stage.share_percent
+        for stage in run.phases[0].stages
+        if stage.stage in ("die", "nand", "channel")
     ),
     "minute_behind": _minute_behind,
 }
-"""Power of the first phase (W); rates of all phases (MB/s), also of one share of reads, their
-highest and mean, and the highest IOPS; a trace's hours; the rate that is the first figure of a
-test's kind; of the seconds in steady state IOPS on average, deviation, that over the mean, the
-slowest one, over the median, the share under half of it (%); from when on the rate is within 10 %
-of that of the end (s); the share of time in the flash (%); the minute behind the cache (MB/s)."""
+"""Figures of a run: power of the first phase (W); rates of all phases (MB/s), also of one share
+of reads, their highest and mean, and the highest IOPS; a trace's hours; the rate that is the
+first figure of a test's kind; IOPS of the seconds in steady state: mean, deviation, deviation
+over the mean, the slowest second, and that over the median, the share under half of the
+median (%); time until the rate stays within 10 % of that of the end (s); the share of time in
+the flash (%); the minute after the cache (MB/s).
+"""
 
 
-def _intervals(found: Measured) -> list[dict[str, PhaseFigures]]:
-    """Phases by the suite's label, of each interval that the run has; a phase without intervals is
-    in all of them."""
+def _intervals(run: Measured) -> list[dict[str, PhaseFigures]]:
+    """Phases by the suite's label, for each interval of the run; a phase without intervals is
+    part of all of them.
+    """
     by_interval: dict[int, dict[str, PhaseFigures]] = {}
-    for phase in found.phases:
+    for phase in run.phases:
         label, n = interval_of(phase.label)
         by_interval.setdefault(n, {})[label] = phase
     return [{**by_interval[1], **phases} for phases in by_interval.values()]
 
 
 def _at(phases: Mapping[str, PhaseFigures], kind: str, label: str) -> float:
-    """A figure of one phase, or the sum of those that run together."""
+    """A figure of one phase, or the sum over phases that run together."""
     if kind not in OF_SECONDS:
         kind, _, direction = kind.partition("_")
     if kind == "iops":
-        return sum(_iops(phases[one], direction) for one in label.split("&"))
+        return sum(_iops(phases[name], direction) for name in label.split("&"))
     phase = phases[label]
     if kind in OF_SECONDS:
         return OF_SECONDS[kind](phase.timeline.rate_mb_s)
@@ -212,9 +219,10 @@ def _latency_us(phase: PhaseFigures, kind: str, direction: str) -> float:
 
 
 def leaf(profile: Profile, dotted: str) -> Any:
-    """A value of the profile at "power.device.0.power_mw", or one that follows from several:
-    `capacity_gb`, `interface`, `die_gbit`, `slc_cache_gb`, `spare_percent`, `link_mb_per_s`,
-    `link_efficiency`, `transfer_max_kib`."""
+    """A value of the profile at "power.device.0.power_mw", or a derived one: `capacity_gb`,
+    `interface`, `die_gbit`, `slc_cache_gb`, `spare_percent`, `link_mb_per_s`,
+    `link_efficiency`, `transfer_max_kib`.
+    """
     if dotted in DERIVED:
         return DERIVED[dotted](profile)
     return leaves.at(profile.raw, dotted)["value"]
@@ -230,7 +238,9 @@ def _die_bytes(profile: Profile) -> int:
 
 
 def _lanes_gb_per_s(profile: Profile) -> float:
-    """PCIe 2: 5 GT/s, 8b/10b; 3: 8 GT/s, 128b/130b (PCI Express base specification)."""
+    """Rate of all lanes. PCIe 2: 5 GT/s, 8b/10b; 3: 8 GT/s, 128b/130b (PCI Express base
+    specification).
+    """
     link = profile.raw["link"]
     lane = {2: 5.0 * 0.8, 3: 8.0 * 128 / 130}[link["generation"]["value"]]
     return float(lane / 8 * link["lanes"]["value"])
@@ -249,7 +259,9 @@ def _slc_cache_gb(profile: Profile) -> float:
 
 
 def _same_parts(profile: Profile) -> str:
-    """Whether the NVMe model of the same size has the same flash, controller, buffer and heat."""
+    """ "identical" if the NVMe model of the same size has the same flash, controller, buffer and
+    heat; otherwise the differences.
+    """
     twin = catalog.load(profile.name.replace("ahci", "nvme"))
     parts = ("nand", "controller", "write_buffer", "energy", "thermal", "gc")
     differ = [part for part in parts if twin.raw[part] != profile.raw[part]]

@@ -1,4 +1,4 @@
-"""Published beside reproduced: error and verdict of every row.
+"""Verdicts on published rows: error and agreement of the reproduced figures.
 
 A row agrees when its figure lies within both ends of its bounds: 5 % of a printed figure, 10 % of
 an "about" or a ratio, or the range that the row gives for words and one-sided bounds.
@@ -19,7 +19,7 @@ from drivebay.lab.validate.values import Runs
 
 @dataclass(frozen=True)
 class Verdict:
-    """A row that is covered; `error_percent` is None where there is no number to be off from."""
+    """A covered row; `error_percent` is None if there is no number to compare with."""
 
     row: Row
     reproduced: float | str
@@ -36,12 +36,12 @@ class Validation:
 
     @property
     def ok(self) -> int:
-        """How many rows are within their bounds."""
+        """Number of rows within their bounds."""
         return sum(verdict.ok for verdict in self.verdicts)
 
     @property
     def median_abs_error_pct(self) -> float | None:
-        """Over the rows that have an error."""
+        """Median absolute error of the rows that have one."""
         errors = [abs(v.error_percent) for v in self.verdicts if v.error_percent is not None]
         return statistics.median(errors) if errors else None
 
@@ -64,8 +64,8 @@ def _verdict(row: Row, runs: Runs) -> Verdict:
 
 
 def error_percent(row: Row, mine: float) -> float | None:
-    """How far a figure is off, in percent of what was printed; of a range the distance to it, 0
-    within. None beside a printed 0, of which there are no percents.
+    """Error of a figure, in percent of the printed one; for a range the distance to it, 0
+    within. None for a printed 0, which has no percentages.
     """
     printed, bounds = row.published.value, row.bounds
     if printed is None or row.range is not None or row.published.relation == "range":
@@ -75,7 +75,9 @@ def error_percent(row: Row, mine: float) -> float | None:
 
 
 def _says(row: Row, mine: str) -> bool:
-    """Whether the catalog's words contain the published ones, or are part of them."""
+    """True if the words of the catalog's text contain those of the published one, or the
+    reverse.
+    """
     own, theirs = (
         {word.strip("(),") for word in text.lower().split()} for text in (mine, row.published.text)
     )
@@ -83,24 +85,25 @@ def _says(row: Row, mine: str) -> bool:
 
 
 def names_of(row: Row) -> set[str]:
-    """The figures of its runs that a row looks at."""
+    """Figures of its runs that a row uses."""
     texts = (row.value, row.over, row.change)
     names = {text.rpartition("/")[2] for text in texts if text}
     return names | (STATEMENTS[row.statement].names if row.statement else set())
 
 
 def reproduced(row: Row, runs: Runs) -> Any:
-    """The row's figure from the runs, or the words of a catalog entry. Raises NotReached if the
-    runs have no such figure."""
+    """The row's figure from the runs, or the text of a catalog entry. Raises NotReached if the
+    runs have no such figure.
+    """
     if row.statement:
         return STATEMENTS[row.statement]([runs[run] for run in row.needs])
     if row.catalog:
         name, _, dotted = row.catalog.rpartition("/")
-        found = values.leaf(catalog.load(name or row.published.drive), dotted)
+        entry = values.leaf(catalog.load(name or row.published.drive), dotted)
         if row.ratio:
             other, _, key = row.ratio.rpartition("/")
-            found /= values.leaf(catalog.load(other), key)
-        return found * row.factor if isinstance(found, int | float) else found
+            entry /= values.leaf(catalog.load(other), key)
+        return entry * row.factor if isinstance(entry, int | float) else entry
     value = values.figure(runs, row.value)
     if row.over:
         return value / values.figure(runs, row.over) * row.factor

@@ -261,7 +261,7 @@ const DrivebayCharts = ((themes) => {
       const node = document.createElement("textarea");
       node.innerHTML = text.replaceAll("<br>", " ");
       text = node.value;
-      if (/^[=+@-]/.test(text)) text = `'${text}`; // a spreadsheet must not interpret a name as a formula
+      if (/^[=+@\t\r-]/.test(text)) text = `'${text}`; // a spreadsheet must not interpret a name as a formula
     }
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };

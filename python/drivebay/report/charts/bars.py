@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drivebay.report.base.markup import CUT_NOTE, Bar, top_of
+from drivebay.report.base.text import number
 from drivebay.report.charts.curves import DEVIATION, WHISKERS
 from drivebay.report.charts.model import Axis, Chart, Panel, Series
-from drivebay.report.markup import CUT_NOTE, Bar, top_of
-from drivebay.report.text import number
 
 ROW_PX = 26
 ENDS_PX = 64

@@ -12,10 +12,10 @@ from functools import cached_property
 from itertools import cycle
 from typing import Literal, ParamSpec
 
+from drivebay.report.base.runs import Run, by_drive
+from drivebay.report.base.theme import SERIES
 from drivebay.report.charts import model
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
-from drivebay.report.runs import Run, by_drive
-from drivebay.report.theme import SERIES
 
 Interval = tuple[float, float]
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from drivebay.analysis import latency
 from drivebay.analysis.figures import PhaseFigures
+from drivebay.report.base.runs import Run, phase_name
 from drivebay.report.charts import model
 from drivebay.report.charts.curves import Group, curves
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.charts.stages import stages
-from drivebay.report.runs import Run, phase_name
 
 TAIL_FLOOR_PERCENT = 1e-4
 TITLE = "latency in ms"

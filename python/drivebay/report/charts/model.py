@@ -1,7 +1,7 @@
 """Charts as data: axes, series, reference marks, views, and their captions.
 
-A chart is described once. `render_page` turns it into Plotly's JSON, `render_svg` draws it as SVG,
-small for a page or as a picture, `picture_files` writes pictures and data. This module depends on
+A chart is described once. `render.page` turns it into Plotly's JSON, `render.svg` draws it as SVG,
+small for a page or as a picture, `render.files` writes pictures and data. This module depends on
 none of them. A colour is a name of the theme ("@c1") or a CSS colour, a pattern one of
 `theme.PATTERNS`; a limit, tick or mark is in the unit of its axis, also on a logarithmic axis.
 """
@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from drivebay.report.runs import Run
+from drivebay.report.base.runs import Run
 
 HEADROOM = 1.06
 LOG_ROOM = 0.06

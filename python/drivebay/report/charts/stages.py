@@ -11,10 +11,10 @@ import numpy as np
 
 from drivebay.analysis.explain import Gap
 from drivebay.analysis.stages import meaning, ordered, title
+from drivebay.report.base.runs import Run, labelled
+from drivebay.report.base.theme import STAGE_PATTERNS, STAGES
 from drivebay.report.charts import model
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
-from drivebay.report.runs import Run, labelled
-from drivebay.report.theme import STAGE_PATTERNS, STAGES
 
 OTHER_STAGE = ("#77716a", "diamonds")
 APART_MAX = 2

@@ -17,9 +17,9 @@ from typing import Literal
 import numpy as np
 
 from drivebay.analysis.timeline import Floats, Timeline, thinned, throttle_spans
+from drivebay.report.base.runs import SELF, Run, by_drive, phase_name
 from drivebay.report.charts import model, stages
 from drivebay.report.charts.model import Axis, Chart, Mark, Panel, Series, View
-from drivebay.report.runs import SELF, Run, by_drive, phase_name
 
 TEMPERATURE_FROM_C = 20.0
 TEMPERATURE_STEP_C = 10

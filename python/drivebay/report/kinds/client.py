@@ -13,14 +13,14 @@ from drivebay.analysis import Measured
 from drivebay.analysis.groups import NAMES
 from drivebay.analysis.timeline import Spread
 from drivebay.common.units import binary_bytes
+from drivebay.report.base.runs import SELF, Run
+from drivebay.report.base.text import number, quantity
 from drivebay.report.charts import latency as latencies
 from drivebay.report.charts import model, time
 from drivebay.report.charts.curves import DEVIATION, Group, curves
 from drivebay.report.charts.model import Axis, Chart, Note, Panel, Switch
 from drivebay.report.kinds import generic, service
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
-from drivebay.report.runs import SELF, Run
-from drivebay.report.text import number, quantity
 
 STEADIER = "Simulated: a real drive varies more from second to second."
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from drivebay.analysis import Measured
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.ladder import Step
-from drivebay.report import figures
+from drivebay.report.base import figures
+from drivebay.report.base.markup import Html
+from drivebay.report.base.runs import Run, phase_name
 from drivebay.report.charts import latency, model, time
 from drivebay.report.charts.curves import DEVIATION, Group, curves
 from drivebay.report.charts.model import Axis, Panel
-from drivebay.report.markup import Html
-from drivebay.report.runs import Run, phase_name
 
 HIGHER = "higher"
 LOWER = "lower"

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from drivebay.analysis import Measured
 from drivebay.analysis.idle import WOKEN, rest_s
+from drivebay.report.base.runs import Run
+from drivebay.report.base.text import number
 from drivebay.report.charts import latency, model
 from drivebay.report.charts.curves import LOG_FIRST, Group, curves
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
-from drivebay.report.runs import Run
-from drivebay.report.text import number
 
 UNITS = {"latency_mean": "µs", "power_mean": "mW"}
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from drivebay.analysis import Measured
 from drivebay.analysis.groups import by_mix
+from drivebay.report.base.runs import Run
 from drivebay.report.charts import latency, model, time
 from drivebay.report.charts.curves import BOTH, Group, curves
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds.generic import Kind, step_values
-from drivebay.report.runs import Run
 
 UNITS = {"rate": "MB/s", "iops": "IOPS", "latency": "ms"}
 MANY = 12

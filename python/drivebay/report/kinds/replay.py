@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from drivebay.analysis import Measured
+from drivebay.report.base.runs import Run
+from drivebay.report.base.text import number
 from drivebay.report.charts import model
 from drivebay.report.charts.curves import BOTH, Group, curves
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
-from drivebay.report.runs import Run
-from drivebay.report.text import number
 
 BUSY = "Data rates of trace replays are over busy time, without idle time."
 

@@ -16,17 +16,17 @@ from drivebay.analysis.groups import mix_name
 from drivebay.analysis.rounds import RoundsFound
 from drivebay.common import units
 from drivebay.definitions.suites import spoken
-from drivebay.report import figures
+from drivebay.report.base import figures
+from drivebay.report.base.markup import Child, Html, details, el, table
+from drivebay.report.base.runs import Run, by_drive
+from drivebay.report.base.text import latency as latency_words
+from drivebay.report.base.text import number
 from drivebay.report.charts import latency, model
 from drivebay.report.charts.curves import BOTH, LOG_FIRST, Group, curves
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import BarOf, Kind
 from drivebay.report.kinds.loads import MANY
-from drivebay.report.markup import Child, Html, details, el, table
-from drivebay.report.runs import Run, by_drive
-from drivebay.report.text import latency as latency_words
-from drivebay.report.text import number
 
 MINUTE_S = 60
 SHORT_S = 20 * MINUTE_S

@@ -14,12 +14,12 @@ from drivebay.analysis import latency as figures
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.service import SERVED
 from drivebay.definitions.suites import spoken
+from drivebay.report.base.runs import Run
 from drivebay.report.charts import latency, model, time
 from drivebay.report.charts.curves import LOG_FIRST, Group, curves
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import Kind
-from drivebay.report.runs import Run
 
 BIN_ERROR = (
     f"Percentiles are nearest-rank percentiles of histogram bins, at most "

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drivebay.analysis import Measured
+from drivebay.report.base.runs import Run
 from drivebay.report.charts import latency, model
 from drivebay.report.charts.model import Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
-from drivebay.report.runs import Run
 
 
 def _check_bars(_measured: Measured) -> list[BarOf]:

@@ -75,6 +75,10 @@ UNASKED_MAX = 16
 """Documents beyond those that fio was asked for. guess: it prints one at its end."""
 COMPLAINTS_BYTES_MAX = 2**20
 """Of what fio says on stderr. guess: all that is seen is below 1 KB."""
+FULL = {
+    errno.ENOSPC: "the file system of the tested file is full",
+    errno.EDQUOT: "the disk quota of the tested file is used up",
+}
 KILL_AFTER_S = 60.0
 """An I/O that hangs holds fio back; only then is it killed, which is safe: it has no children."""
 
@@ -420,10 +424,9 @@ def _artefacts(
 
 def _failure(reason: str, exit_code: int, last: Document | None) -> EnvironmentProblem:
     error = 0 if last is None else job_error(last)
-    if error == errno.ENOSPC or os.strerror(errno.ENOSPC) in reason:
-        return EnvironmentProblem(
-            "the file system of the tested file is full", "free some space: df -h"
-        )
+    for number, is_used_up in FULL.items():
+        if error == number or os.strerror(number) in reason:
+            return EnvironmentProblem(is_used_up, "free some space: df -h, quota")
     if error and reason == "no reason given":
         reason = os.strerror(error)
     return EnvironmentProblem(

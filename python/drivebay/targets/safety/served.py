@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -27,7 +28,7 @@ class ServedFile:
     def __init__(self, path: Path) -> None:
         self._given, self._path = path, os.path.realpath(path)
         self._stack = contextlib.ExitStack()
-        self._disturbed = lambda: False
+        self._disturbed: Callable[[], bool] = bool
         self._mark: marks.KeptMark | None = None
         self.foreign = ""
         """Why the owner has to name the file, a sentence that goes on from "it ..."; "" if not."""

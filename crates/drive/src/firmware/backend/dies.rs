@@ -1,4 +1,5 @@
-//! What parity takes and a failed die costs; which page is what is said in `firmware/datapath/stripes.rs`.
+//! Parity and failed dies in the back end; `firmware/datapath/stripes.rs` decides the role of each
+//! page.
 
 use drivebay_units::{Nanos, Ppa};
 
@@ -8,15 +9,15 @@ use crate::firmware::datapath::{NO_WAIT, ReadParts};
 use crate::superblock::Source;
 
 impl BackEnd {
-    /// Pages of data that the superblocks have room for.
+    /// Pages of data that the superblocks have space for.
     pub(super) fn data_pages(&self) -> u64 {
         self.stripes.data_pages(self.ftl.usable_pages())
     }
 
     // ---- Frontiers.
 
-    /// Goes on behind what holds no data at a stream's frontier, if data follows in its superblock:
-    /// parity is programmed, failed dies are left out.
+    /// Passes over pages without data at a stream's frontier: programs parity, leaves failed dies
+    /// out. Returns true if data follows in its superblock.
     #[inline]
     pub fn pass(&mut self, stream: usize, at: Nanos) -> bool {
         !self.stripes.are_plain() && self.pass_stripe(stream, at)
@@ -44,7 +45,7 @@ impl BackEnd {
         self.ftl.room(stream) > 0
     }
 
-    /// Works out where the data of the stream's superblock stops next, and where it ends.
+    /// Derives where the data of a stream's superblock stops next, and where it ends.
     fn find_stop(&mut self, stream: usize) {
         let (frontier, shift) = (self.ftl.frontier(stream), self.geometry.page_shift);
         let is_data = |ppa: u32| self.stripes.role(ppa >> shift) == Role::Data;
@@ -58,7 +59,7 @@ impl BackEnd {
         self.ftl.set_stop(stream, [stop, last]);
     }
 
-    /// Works it out for all streams.
+    /// Derives where data stops for all streams.
     pub(super) fn begin_data(&mut self) {
         for stream in 0..self.path.streams() {
             let end = self.ftl.frontier(stream).end;
@@ -69,7 +70,7 @@ impl BackEnd {
         }
     }
 
-    /// A stream has opened a superblock.
+    /// Begins a superblock that a stream has opened.
     #[inline]
     pub(super) fn begin_superblock(&mut self, stream: usize, index: u32, at: Nanos) {
         if !self.stripes.are_plain() {
@@ -80,7 +81,7 @@ impl BackEnd {
 
     // ---- Reads.
 
-    /// [`BackEnd::read`] where a read may not be plain; whether it was decoded as well.
+    /// [`BackEnd::read`] where a read may not be plain; also returns whether it was decoded.
     #[inline(never)]
     pub(super) fn read_erring(
         &mut self,
@@ -117,8 +118,8 @@ impl BackEnd {
         (done, parts, true)
     }
 
-    /// Reads the others of a lost page's stripe; when the last has come, and its waits. None: they
-    /// do not suffice.
+    /// Reads the other pages of a lost page's stripe; returns when the last has come, and its
+    /// waits. `None`: they do not suffice.
     fn read_others(
         &mut self,
         page: u32,
@@ -139,7 +140,8 @@ impl BackEnd {
         Some(latest)
     }
 
-    /// Reads what is copied where a read may not be plain; returns when it is in the controller.
+    /// Reads pages that are copied where a read may not be plain; returns when they are in the
+    /// controller.
     #[inline(never)]
     pub(super) fn read_erring_source(&mut self, source: &Source, at: Nanos, bytes: u64) -> Nanos {
         let page = source.first.0 >> self.geometry.page_shift;
@@ -156,8 +158,8 @@ impl BackEnd {
 
     // ---- A die that fails.
 
-    /// A die fails at `at`: open superblocks are closed with their parity, and if what is left has
-    /// no room for all data, the drive only reads from then on.
+    /// Fails a die at `at`: closes open superblocks with their parity. If the rest has no space for
+    /// all data, the drive only reads from then on.
     pub fn fail_die(&mut self, die: u32, at: Nanos) {
         for stream in 0..self.path.streams() {
             self.pad(stream, 0, at);
@@ -172,7 +174,7 @@ impl BackEnd {
         }
         self.stripes.fail(die, at);
         self.damage.may_err = true;
-        // A victim of before may hold more than a superblock of now has room for.
+        // A victim chosen before may hold more than a superblock has space for now.
         self.space.reserve += 1;
         self.space.read_only |= self.space.spendable(self.data_pages()) == 0;
         if self.space.read_only {
@@ -180,7 +182,7 @@ impl BackEnd {
         }
     }
 
-    /// Nothing more is moved, for want of room.
+    /// Ends the rebuild, for want of space.
     pub fn stop_moving(&mut self) {
         self.stripes.stop();
         self.space.read_only = true;

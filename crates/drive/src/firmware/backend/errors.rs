@@ -1,4 +1,4 @@
-//! What flash errors and wear do to reads, copies and superblocks; decided in
+//! Effects of flash errors and wear on reads, copies and superblocks; decided in
 //! `physics/reliability.rs`.
 
 use drivebay_units::{Nanos, Ppa};
@@ -10,10 +10,10 @@ use crate::physics::reliability::{Erased, Reliability};
 use crate::superblock::{Purpose, Source};
 
 impl BackEnd {
-    /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as
-    /// it takes; whether that is `for_host`.
+    /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, and reads again as often as
+    /// needed. `for_host`: the read is the host's.
     ///
-    /// Returns when they are good, or given up; the waits with the retries' added; and which are
+    /// Returns when they are good, or given up; the waits with those of the retries; and which are
     /// lost.
     #[inline(never)]
     pub(super) fn retry(
@@ -59,8 +59,8 @@ impl BackEnd {
         (clock, parts, verdict.lost)
     }
 
-    /// `retry` for a flash page that is being copied: an error there is not the command's, but the
-    /// copies are of nothing.
+    /// As `retry`, for a flash page that is being copied: an error there does not concern the
+    /// command, but the copies have lost their data.
     pub(super) fn decode_source(&mut self, source: &Source, from: Nanos) -> Nanos {
         let of_command = self.damage.media_error;
         let (done, _, lost) = self.retry(source.first, source.valid, from, NO_WAIT, false);
@@ -69,7 +69,7 @@ impl BackEnd {
         done
     }
 
-    /// Whether the victim can be used again after its erase; the drive may become read-only.
+    /// True if the victim can be used again after its erase; the drive may become read-only.
     pub(super) fn victim_survives_erase(&mut self, purpose: Purpose) -> bool {
         let affordable = self.space.spendable(self.data_pages()) > 0;
         let Some(errors) = &mut self.damage.errors else {
@@ -87,8 +87,8 @@ impl BackEnd {
         erased != Erased::Retired
     }
 
-    /// As [`crate::Device::live`]: superblocks wear and data ages; returns the erases of all
-    /// superblocks together.
+    /// Ages the flash as [`crate::Device::live`] does: superblocks wear and data ages; returns the
+    /// erases of all superblocks together.
     pub fn live(
         &mut self,
         before: &[u32],
@@ -106,7 +106,7 @@ impl BackEnd {
         worn.iter().map(|erases| u64::from(erases.end - erases.start)).sum()
     }
 
-    /// For how many zones of so many pages there is flash.
+    /// Number of zones of so many pages for which there is flash.
     pub fn zones(&self, pages: u32) -> usize {
         let spare = self.space.spare_needed();
         (self.ftl.usable_pages().saturating_sub(spare) / u64::from(pages)) as usize
@@ -117,8 +117,8 @@ impl BackEnd {
         Reliability { read_only: self.space.read_only, ..self.damage.counts() }
     }
 
-    /// Flash that may still fail before the drive is worn out, per cent of what a new one has:
-    /// spare blocks, and the blocks of superblocks that it can do without.
+    /// Flash that may still fail before the drive is worn out, in per cent of a new drive's: spare
+    /// blocks, and the blocks of superblocks that it can do without.
     pub fn available_spare_percent(&self) -> u8 {
         if self.space.spare_blocks.is_none() && self.stripes.failed().is_empty() {
             return 100;
@@ -134,7 +134,7 @@ impl BackEnd {
         (left.min(fresh) * 100).checked_div(fresh).unwrap_or(100) as u8
     }
 
-    /// Of what was copied these pages have lost their data: they cannot be read until they are
+    /// Notes that these copied pages have lost their data: they cannot be read until they are
     /// written anew.
     pub(super) fn lose(&mut self, source: &Source, mut lost: u32) {
         while lost != 0 {

@@ -1,8 +1,8 @@
 //! The deferred program queue: programs and erases that are due later, so that dies are asked in
 //! time order.
 //!
-//! A copy's program can begin when its data has come, long after the command behind which it was
-//! read; a host's when the buffer has room. If dies were asked in the order of commands, an early
+//! A copy's program can begin when its data has come, long after the command after which it was
+//! read; a host's when the buffer has space. If dies were asked in the order of commands, an early
 //! program would queue behind a late one. Each stream's programs are due in the order in which they
 //! are given, and so are erases: a few queues, merged by time.
 
@@ -42,22 +42,22 @@ fn first_of(one: (usize, Nanos), begin: usize, heads: &[Nanos]) -> (usize, Nanos
 /// Programs and erases that are due later.
 pub struct DeferredQueue {
     streams: PerStream<VecDeque<Program>>,
-    /// When, and which superblock.
+    /// Time of each erase, and its superblock.
     erases: VecDeque<(Nanos, u32)>,
-    /// When the first program of each stream is due.
+    /// Time when the first program of each stream is due.
     heads: Box<[Nanos; STREAMS_MAX]>,
     /// The stream whose program is due first; of two the lower.
     first: usize,
-    /// When the first erase is.
+    /// Time when the first erase is due.
     erase_at: Nanos,
-    /// The earliest of them.
+    /// Time of the earliest program or erase.
     next_at: Nanos,
 }
 
 persist!(DeferredQueue: streams, erases; given: heads, first, erase_at, next_at);
 
 impl DeferredQueue {
-    /// Of a drive with so many write streams.
+    /// Queues for so many write streams.
     pub fn new(streams: usize) -> DeferredQueue {
         DeferredQueue {
             streams: PerStream::new(streams, VecDeque::new),
@@ -69,13 +69,13 @@ impl DeferredQueue {
         }
     }
 
-    /// When the first program or erase is due.
+    /// Time when the first program or erase is due.
     #[inline(always)]
     pub fn next_at(&self) -> Nanos {
         self.next_at
     }
 
-    /// Whether an erase is due before every program.
+    /// True if an erase is due before every program.
     #[inline(always)]
     pub fn erase_is_next(&self) -> bool {
         self.erase_at == self.next_at
@@ -85,7 +85,7 @@ impl DeferredQueue {
         self.streams.iter().any(|queue| !queue.is_empty())
     }
 
-    /// Whether a superblock waits to be erased.
+    /// True if a superblock waits to be erased.
     pub fn will_erase(&self, superblock: u32) -> bool {
         self.erases.iter().any(|&(_, waiting)| waiting == superblock)
     }
@@ -117,8 +117,7 @@ impl DeferredQueue {
         self.find_erase();
     }
 
-    /// Takes the program that is due first, of which stream it is as well; of two the lower
-    /// stream's.
+    /// Takes the program that is due first, with its stream; of two the lower stream's.
     #[inline(always)]
     pub fn pop(&mut self) -> (usize, Program) {
         let stream = self.first;
@@ -130,14 +129,14 @@ impl DeferredQueue {
         (stream, program)
     }
 
-    /// Takes the superblock that has waited longest for its erase, and when that is due.
+    /// Takes the superblock that has waited longest for its erase, and the time when that is due.
     pub fn pop_erase(&mut self) -> (Nanos, u32) {
         let erase = self.erases.pop_front().expect("a superblock waits to be erased");
         self.find_erase();
         erase
     }
 
-    /// A stream's queue has another head.
+    /// Notes a new head of a stream's queue.
     #[inline(always)]
     fn set_head(&mut self, stream: usize, at: Nanos) {
         self.heads[stream] = at;
@@ -160,7 +159,7 @@ impl DeferredQueue {
         self.next_at = first.1.min(self.erase_at);
     }
 
-    /// Works out the heads of queues that were read back.
+    /// Derives the heads of queues that were read back.
     pub fn derive(&mut self) {
         for stream in 0..self.streams.len() {
             self.set_head(stream, self.streams[stream].front().map_or(NEVER, |due| due.at));
@@ -194,7 +193,7 @@ impl DeferredQueue {
         Ok(covered)
     }
 
-    /// Whether erases wait for superblocks that `may_wait`, each once, in order.
+    /// Checks that erases wait for superblocks that `may_wait`, each once, in order.
     pub fn check_erases(&self, may_wait: impl Fn(u32) -> bool) -> Result<(), StateError> {
         let mut seen = BTreeSet::new();
         let mut last = Nanos::ZERO;

@@ -1,5 +1,5 @@
-//! What the map itself reads and writes of flash: translation pages that the map cache lacks, and
-//! the map journal.
+//! The map's own reads and writes of flash: translation pages that the map cache lacks, and the map
+//! journal.
 //!
 //! All of it is data of the firmware: programs go round the dies, always in the fastest page type.
 
@@ -18,7 +18,7 @@ use crate::profile::{Geometry, MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
 pub struct MapAccess {
     cache: Option<Box<MapCache>>,
     journal: Option<Box<MapJournal>>,
-    /// 4 KiB that the journal has taken.
+    /// 4 KiB written by the journal.
     journal_4k: u64,
     geometry: Geometry,
     /// 4 KiB that a program of all planes writes.
@@ -39,7 +39,7 @@ impl MapAccess {
         }
     }
 
-    /// Whether entries may have to be read before they can be used.
+    /// True if entries may have to be read before they can be used.
     #[inline(always)]
     pub fn is_cached(&self) -> bool {
         self.cache.is_some()
@@ -55,14 +55,13 @@ impl MapAccess {
         self.journal_4k + self.traffic().write_backs
     }
 
-    /// The translation pages with the entries of `first` to `last`.
+    /// Translation pages with the entries of `first` to `last`.
     pub fn pages(first: Lpn, last: Lpn) -> RangeInclusive<u32> {
         first.0 >> MAP_ENTRIES_SHIFT..=last.0 >> MAP_ENTRIES_SHIFT
     }
 
-    /// Brings a translation page into the controller, and writes back what must leave for it.
-    ///
-    /// Returns when it is there; nothing is asked of a channel earlier than `now`.
+    /// Brings a translation page into the controller, and writes back the page that it replaces;
+    /// returns when it is there. Nothing is asked of a channel earlier than `now`.
     pub fn load(
         &mut self,
         nand: &mut Nand,
@@ -82,14 +81,15 @@ impl MapAccess {
             Found::Here => from,
             Found::Host { access } => from.after(access),
             Found::Flash => {
-                // Written again and again, a translation page lies anywhere (Fibonacci hashing).
+                // A translation page that is written again and again may lie anywhere (Fibonacci
+                // hashing).
                 let anywhere = page.wrapping_mul(0x9E37_79B1) >> 16;
                 nand.read_inside(now, from, anywhere, PAGE_BYTES).done
             }
         }
     }
 
-    /// The map changed for so many extents.
+    /// Counts extents for which the map changed.
     #[inline(always)]
     pub fn note_change(&mut self, extents: u32) {
         if let Some(journal) = &mut self.journal {
@@ -97,15 +97,15 @@ impl MapAccess {
         }
     }
 
-    /// A superblock was sealed.
+    /// Notes that a superblock was sealed.
     pub fn note_sealed(&mut self) {
         if let Some(journal) = &mut self.journal {
             journal.note_sealed();
         }
     }
 
-    /// Writes at `at` what the journal has gathered, if that is enough; returns how many programs
-    /// that takes.
+    /// Writes at `at` what the journal has gathered, if that is enough; returns the number of
+    /// programs.
     #[inline(always)]
     pub fn write_journal(&mut self, nand: &mut Nand, now: Nanos, at: Nanos) -> u64 {
         match &self.journal {
@@ -126,14 +126,14 @@ impl MapAccess {
         count
     }
 
-    /// All data is gone: no translation page is in flash.
+    /// Forgets all data: no translation page is in flash.
     pub fn forget(&mut self) {
         if let Some(cache) = &mut self.cache {
             cache.forget();
         }
     }
 
-    /// Checks what was read back.
+    /// Checks a state that was read back.
     pub fn check(&self) -> Result<(), StateError> {
         ensure(self.journal_4k < 1 << 50, "the map journal's counter")?;
         self.cache.iter().try_for_each(|cache| cache.check())

@@ -16,7 +16,7 @@ use drivebay_units::Nanos;
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::{Geometry, MapCacheSpec};
 
-/// What has been counted of the map's cache.
+/// Counts of the map's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapTraffic {
     /// Translation pages that commands and garbage collection needed.
@@ -33,7 +33,7 @@ pub struct MapTraffic {
 
 persist!(MapTraffic: look_ups, sram_hits, host_hits, loads, write_backs);
 
-/// Where a translation page was found.
+/// Place of a translation page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// In the controller, or never written: at once.
@@ -46,7 +46,7 @@ pub enum Found {
 
 const NEVER_WRITTEN: u32 = 0;
 const IN_FLASH: u32 = 1;
-/// What `place` holds for a translation page in frame 0.
+/// Value of `place` for a translation page in frame 0.
 const FIRST_FRAME: u32 = 2;
 
 const REFERENCED: u8 = 1;
@@ -84,7 +84,7 @@ pub struct MapCache {
 persist!(MapCache: place, owner, flags, sram, host, waiting, traffic; given: host_access, per_program);
 
 impl MapCache {
-    /// Whether pages and frames agree on who is where.
+    /// Checks that pages and frames agree.
     pub fn check(&self) -> Result<(), StateError> {
         let level = |l: &Level| l.used <= l.len && l.hand < l.len.max(1);
         ensure(level(&self.sram) && level(&self.host), "a level of the map's cache")?;
@@ -100,7 +100,7 @@ impl MapCache {
         ensure(held == self.sram.used + self.host.used, "a frame without a translation page")
     }
 
-    /// Empty, in front of an empty map.
+    /// An empty cache of an empty map.
     pub fn new(spec: &MapCacheSpec, geometry: &Geometry) -> MapCache {
         // More frames than translation pages would never be used.
         let sram = spec.sram_pages.min(spec.map_pages);
@@ -119,7 +119,7 @@ impl MapCache {
         }
     }
 
-    /// Secure erase: no translation page is written.
+    /// Forgets everything: no translation page is written (secure erase).
     pub fn forget(&mut self) {
         self.place.fill(NEVER_WRITTEN);
         self.sram.used = 0;
@@ -145,7 +145,8 @@ impl MapCache {
         (found, if writes_back { self.write_back() } else { None })
     }
 
-    /// A translation page is to be written; returns the number of the program that it makes full.
+    /// Notes a translation page to be written; returns the number of the program that it makes
+    /// full.
     fn write_back(&mut self) -> Option<u64> {
         self.traffic.write_backs += 1;
         self.waiting += 1;
@@ -161,7 +162,7 @@ impl MapCache {
             return (Found::Here, false);
         }
         if place >= FIRST_FRAME {
-            // The host has it: it changes places with what leaves the controller.
+            // The host has it: it changes places with the page that leaves the controller.
             let from = place - FIRST_FRAME;
             let to = self.victim(Which::Sram);
             self.owner.swap(from as usize, to as usize);
@@ -183,7 +184,7 @@ impl MapCache {
         (Found::Flash, writes_back)
     }
 
-    /// A frame of the controller; what was in it moves one level out.
+    /// Frees a frame of the controller; its page moves one level out.
     fn take_frame(&mut self) -> (u32, bool) {
         if let Some(frame) = self.sram.unused() {
             return (frame, false);

@@ -2,18 +2,18 @@
 //!
 //! Model: every change goes to a journal, an entry per extent (consecutive pages at consecutive
 //! addresses), and each time that entries fill a program of a die, they are written. When a
-//! superblock is sealed, a summary of it follows: which page each of its addresses holds. Where the
-//! profile has checkpoints, the whole map is written each time that so much journal has been. All
-//! take the flash core's time, and commands wait behind them. Sources: journal, summaries and
-//! checkpoints as in NAND file systems and open firmware (OpenSSD); what they cost is the
-//! profile's. Not modelled: garbage collection of the journal's blocks. Effect: a little too fast.
+//! superblock is sealed, a summary of it follows: the page at each of its addresses. With
+//! `map_journal.checkpoint_mb`, the whole map is written each time that so much journal has been.
+//! All take the flash core's time, and commands wait for them. Sources: journal, summaries and
+//! checkpoints as in NAND file systems and open firmware (OpenSSD); their cost is the profile's.
+//! Not modelled: garbage collection of the journal's blocks. Effect: a little too fast.
 
 use std::ops::Range;
 
 use crate::persist::persist;
 use crate::profile::MapJournalSpec;
 
-/// What is to be written.
+/// Journal that is not written yet.
 pub struct MapJournal {
     spec: MapJournalSpec,
     /// Entries since the last write.
@@ -47,7 +47,7 @@ impl MapJournal {
         self.changes >= self.spec.changes || self.sealed > 0
     }
 
-    /// The numbers of the programs that write what has been gathered.
+    /// Numbers of the programs that write what has been gathered.
     pub fn take(&mut self) -> Range<u32> {
         let journal = self.changes / self.spec.changes;
         let mut count = journal + self.sealed * self.spec.summary_programs;

@@ -1,18 +1,18 @@
-//! Stripes: which flash pages of a superblock hold data, which hold the parity of others, and which
-//! lie on a die that failed.
+//! Stripes: the flash pages of a superblock that hold data, those that hold the parity of others,
+//! and those on a die that failed.
 //!
 //! Sources: RAIN of Micron's drives, a stripe of 15 pages and one of parity (technical marketing
 //! brief "NAND Flash Media Management Through RAIN", 2013): of a stripe across so many dies the
 //! last page that can be written is the XOR of the others. guess: that stripes begin one page
 //! further on in each superblock, so that no die holds parity alone, and that one ends with its
-//! superblock. A die that fails (of which the field knows: Schroeder et al., FAST 2016) answers
-//! nothing from then on. Superblocks opened later leave it out. What lies on it is computed from
-//! all others of its stripe, and brought elsewhere at the profile's rate; without parity, or if two
-//! dies of a stripe have failed, it is lost. The XOR of a stripe under way is in the controller's
+//! superblock. A die that fails (a known case in the field: Schroeder et al., FAST 2016) answers
+//! nothing from then on. Superblocks opened later leave it out. Its data is computed from all other
+//! pages of the stripe, and moved elsewhere at the profile's rate; without parity, or if two dies
+//! of a stripe have failed, it is lost. The XOR of a stripe under way is in the controller's
 //! memory, so its data is safe as well. guess: after a power cut the drive writes the parity that
-//! begun stripes lack, in no time. Left out: what the write buffer holds for a die that fails
-//! counts as programmed; retries of reads for a stripe; the map's own data on that die, of which
-//! firmware has copies.
+//! begun stripes lack, in no time. Left out: data in the write buffer for a die that fails counts
+//! as programmed; retries of reads for a stripe; the map's own data on that die, of which firmware
+//! has copies.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,10 +23,10 @@ use crate::persist::{StateError, ensure, persist};
 use crate::profile::{Geometry, Spec};
 use crate::timeline::NEVER;
 
-/// A rebuild that was held up by the flash catches up on so much. guess: a tenth of a heat step.
+/// Time that a rebuild held up by the flash catches up on. guess: a tenth of a heat step.
 const CATCH_UP: Nanos = Nanos::millis(10);
 
-/// What a flash page is for.
+/// Purpose of a flash page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It holds data.
@@ -37,20 +37,20 @@ pub enum Role {
     Dead,
 }
 
-/// The stripes of all superblocks, dies that failed, and how far their rebuild is.
+/// Stripes of all superblocks, dies that failed, and the progress of their rebuild.
 pub struct Stripes {
     geometry: Geometry,
-    /// From one page (mapping unit) rebuilt to the next; none without parity.
+    /// Time from one page (mapping unit) rebuilt to the next; none without parity.
     interval: Nanos,
     /// Dies that failed, in order.
     failed: VecDeque<u32>,
-    /// By superblock: how many of them had failed when it was opened.
+    /// Number of dies that had failed when each superblock was opened.
     left_out: Vec<u32>,
-    /// Of how many failed dies all data was moved, and the next superblock and its next page of the
-    /// one in hand.
+    /// Number of failed dies whose data was all moved, and the next superblock and its next page of
+    /// the one in hand.
     rebuilt: (u32, u32),
     next_page: u32,
-    /// When the next page is moved, if one is.
+    /// Time when the next page is moved, if one is.
     due: Option<Nanos>,
 }
 
@@ -69,7 +69,7 @@ impl Stripes {
         }
     }
 
-    /// Whether every page holds data, and can be read.
+    /// True if every page holds data and can be read.
     pub fn are_plain(&self) -> bool {
         self.geometry.parity_dies.is_none() && self.failed.is_empty()
     }
@@ -79,7 +79,7 @@ impl Stripes {
         &self.failed
     }
 
-    /// When the next page of a failed die is moved; the end of time if none is.
+    /// Time when the next page of a failed die is moved; the end of time if none is.
     #[inline(always)]
     pub fn due(&self) -> Nanos {
         self.due.unwrap_or(NEVER)
@@ -88,7 +88,8 @@ impl Stripes {
     /// Pages (mapping units) that hold data, of so many addresses.
     pub fn data_pages(&self, addresses: u64) -> u64 {
         let dies = u64::from(self.geometry.die_mask) + 1;
-        // Of several reclaim groups, the one with most that failed: each has its share of the data.
+        // With several reclaim groups the one with most failed dies counts: each has its share of
+        // the data.
         let of_group = |group| {
             self.failed.iter().filter(|&&die| self.geometry.group_of(die) == group).count() as u64
         };
@@ -96,12 +97,12 @@ impl Stripes {
         self.geometry.data_pages(addresses) * (dies - failed) / dies
     }
 
-    /// A superblock is opened.
+    /// Notes that a superblock is opened.
     pub fn note_opened(&mut self, superblock: u32) {
         self.left_out[superblock as usize] = self.failed.len() as u32;
     }
 
-    /// A die fails at `at`; what lies on it is moved, if that can be.
+    /// Fails a die at `at`; its data is moved, if that is possible.
     pub fn fail(&mut self, die: u32, at: Nanos) {
         self.failed.push_back(die);
         if self.geometry.parity_dies.is_some() {
@@ -109,7 +110,7 @@ impl Stripes {
         }
     }
 
-    /// After a power cut: copies that were lost are made again.
+    /// Begins anew after a power cut: copies that were lost are made again.
     pub fn restart(&mut self, at: Nanos) {
         (self.rebuilt, self.next_page) = ((0, 0), 0);
         if self.geometry.parity_dies.is_some() && !self.failed.is_empty() {
@@ -117,19 +118,19 @@ impl Stripes {
         }
     }
 
-    /// Nothing more is moved.
+    /// Ends the rebuild.
     pub fn stop(&mut self) {
         self.due = None;
     }
 
-    /// So many pages (mapping units) were moved from `at` on.
+    /// Counts pages (mapping units) that were moved from `at` on.
     pub fn note_moved(&mut self, pages: u32, at: Nanos) {
         let from = self.due().min(at).max(Nanos(at.0.saturating_sub(CATCH_UP.0)));
         self.due = Some(from.after(self.interval.times(u64::from(pages))));
     }
 
-    /// The next flash page of a failed die that data may still lie on; none, and an end, if there
-    /// is no more.
+    /// Next flash page of a failed die that may still hold data; none, and an end, if there is no
+    /// more.
     pub fn next_to_move(&mut self) -> Option<u32> {
         let g = self.geometry;
         let pages = g.superblock_pages >> g.page_shift;
@@ -151,12 +152,12 @@ impl Stripes {
         None
     }
 
-    /// Whether a flash page lies on a die that failed with data on it.
+    /// True if a flash page lies on a die that failed with data on it.
     pub fn is_lost(&self, page: u32) -> bool {
         self.place_of(page).is_some_and(|place| place >= self.left_out_of(page))
     }
 
-    /// The flash pages that a lost one is computed from; none if they do not suffice.
+    /// Flash pages that a lost one is computed from; none if they do not suffice.
     pub fn others(&self, page: u32) -> Option<impl Iterator<Item = u32> + use<'_>> {
         self.geometry.parity_dies?;
         let others = self.stripe(page).filter(move |&other| other != page && self.is_used(other));
@@ -164,7 +165,7 @@ impl Stripes {
         (others.clone().count() > 0 && !more.any(|other| self.is_lost(other))).then_some(others)
     }
 
-    /// What a flash page is for.
+    /// Purpose of a flash page.
     pub fn role(&self, page: u32) -> Role {
         if !self.is_used(page) {
             return Role::Dead;
@@ -173,12 +174,12 @@ impl Stripes {
         if self.geometry.parity_dies.is_some() && last() { Role::Parity } else { Role::Data }
     }
 
-    /// Whether a flash page's die worked when its superblock was opened.
+    /// True if a flash page's die worked when its superblock was opened.
     fn is_used(&self, page: u32) -> bool {
         self.place_of(page).is_none_or(|place| place >= self.left_out_of(page))
     }
 
-    /// As which of them a flash page's die failed.
+    /// Place of a flash page's die among those that failed.
     fn place_of(&self, page: u32) -> Option<u32> {
         let die = self.geometry.die_of(page);
         self.failed.iter().position(|&failed| failed == die).map(|place| place as u32)
@@ -189,7 +190,7 @@ impl Stripes {
         self.left_out[(page / (g.superblock_pages >> g.page_shift)) as usize]
     }
 
-    /// The flash pages of a page's stripe, in order.
+    /// Flash pages of a page's stripe, in order.
     fn stripe(&self, page: u32) -> impl Iterator<Item = u32> + Clone + use<> {
         let g = &self.geometry;
         let (pages, step) = (g.superblock_pages >> g.page_shift, g.order.die_pages);
@@ -203,7 +204,7 @@ impl Stripes {
         units.map(move |unit| base + unit * step)
     }
 
-    /// Whether what was read can be so.
+    /// Checks a state that was read back.
     pub fn check(&self) -> Result<(), StateError> {
         let (g, failed) = (&self.geometry, self.failed.len() as u32);
         let once = |(place, die): (usize, &u32)| {

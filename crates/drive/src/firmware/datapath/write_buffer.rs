@@ -1,10 +1,10 @@
-//! The write buffer: room for data between acknowledgement and flash.
+//! The write buffer: space for data between acknowledgement and flash.
 //!
 //! One ring per write stream. A flash page takes the next place in the ring when its first page
-//! arrives and gives it back when its program ends; places are taken in order, so a page waits for
-//! the one that is a full ring before it. Where places come free as programs end (`release.rs`), it
-//! waits for as many programs as make room. Data that is overwritten while it waits in the buffer
-//! is programmed all the same: each write takes a place of its own.
+//! arrives and frees it when its program ends; places are taken in order, so a page waits for the
+//! one a full ring before it. With `write_buffer.release` places come free as programs end
+//! (`release.rs`), and a page waits for as many programs as free a place. Data that is overwritten
+//! while it waits in the buffer is programmed all the same: each write takes a place of its own.
 
 mod release;
 
@@ -21,23 +21,23 @@ use release::Release;
 /// A ring of flash pages on their way.
 #[derive(Default)]
 pub struct WriteBuffer {
-    /// The program that gives each place back.
+    /// Program that frees each place.
     programs: Vec<Ticket>,
     mask: u64,
     capacity: u64,
     next: u64,
-    /// Since when the newest page has its place.
+    /// Time since which the newest page has its place.
     ready: Nanos,
-    /// Pages acknowledged as safe, and from when on; oldest first.
+    /// Pages acknowledged as safe, and the time from which; oldest first.
     promises: VecDeque<(Range<u64>, Nanos)>,
-    /// Places come free as programs end.
+    /// Order of release, if places come free as programs end.
     release: Option<Box<Release>>,
 }
 
 persist!(WriteBuffer: programs, next, ready, promises, release; given: mask, capacity);
 
 impl WriteBuffer {
-    /// Whether its programs can be known to the flash, and what is promised can be.
+    /// Checks that the flash can know its programs and that its promises can hold.
     pub fn check(&self, nand: &Nand) -> Result<(), StateError> {
         let known = |&program: &Ticket| program.is_none() || nand.end_of(program) < Nanos(u64::MAX);
         ensure(self.programs.iter().all(known), "a program of the write buffer")?;
@@ -48,7 +48,7 @@ impl WriteBuffer {
         self.release.iter().try_for_each(|release| release.check(self.next - waiting, nand))
     }
 
-    /// Room for `capacity` flash pages.
+    /// A buffer for `capacity` flash pages.
     pub fn new(capacity: u32, release: Option<BufferRelease>) -> WriteBuffer {
         let places = WriteBuffer::places(capacity);
         WriteBuffer {
@@ -62,13 +62,13 @@ impl WriteBuffer {
         }
     }
 
-    /// Works out what follows from a state that was read back.
+    /// Derives what follows from a state that was read back.
     pub fn derive(&mut self) {
         self.release.iter_mut().for_each(|release| release.derive());
     }
 
-    /// These pages are acknowledged as safe on flash from `at` on: a read that is asked later may
-    /// still move the end of a program, but not what was promised.
+    /// Promises that these pages are safe on flash from `at` on: a read that is asked later may
+    /// still move the end of a program, but not the promise.
     pub fn promise(&mut self, pages: Range<u64>, at: Nanos) {
         let known = self.known().start;
         while self.promises.front().is_some_and(|(old, _)| old.end <= known) {
@@ -77,7 +77,7 @@ impl WriteBuffer {
         self.promises.push_back((pages, at));
     }
 
-    /// Whether a page's data outlives a power cut at `at`.
+    /// True if a page's data outlives a power cut at `at`.
     pub fn survives(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
         let promised =
             self.promises.iter().any(|(pages, from)| pages.contains(&page) && *from <= at);
@@ -94,7 +94,7 @@ impl WriteBuffer {
         self.next.saturating_sub(self.mask + 1)..self.next
     }
 
-    /// All is lost or programmed: every place is free, and the next page has number `next`.
+    /// Begins anew: every place is free, and the next page has number `next`.
     pub fn restart(&mut self, next: u64) {
         self.programs.fill(Ticket::ENDED);
         self.promises.clear();
@@ -110,19 +110,19 @@ impl WriteBuffer {
         self.next += 1;
     }
 
-    /// Pages taken from now on find no place before `until`.
+    /// Keeps pages taken from now on from a place before `until`.
     pub fn wait_until(&mut self, until: Nanos) {
         self.ready = self.ready.max(until);
     }
 
-    /// Since when the newest page has its place; none before those taken earlier.
+    /// Time since which the newest page has its place, never before those taken earlier.
     #[inline(always)]
     pub fn ready(&self) -> Nanos {
         self.ready
     }
 
-    /// The page with this number is given to flash by this program, unless it was before, and false
-    /// is returned.
+    /// Notes that this program brings the page with this number to flash; false if another did
+    /// before.
     #[inline]
     pub fn give_back(&mut self, page: u64, program: Ticket) -> bool {
         let entry = &mut self.programs[(page & self.mask) as usize];
@@ -133,7 +133,7 @@ impl WriteBuffer {
         waited
     }
 
-    /// The die of a flash page was given a program that takes the data of so many of the pages.
+    /// Notes a program of a flash page's die that takes the data of so many of the pages.
     #[inline]
     pub fn note_program(&mut self, g: &Geometry, page: u32, program: Ticket, pages: u32) {
         if let Some(release) = &mut self.release {
@@ -141,13 +141,12 @@ impl WriteBuffer {
         }
     }
 
-    /// Whether one of the newest pages is not yet given to flash.
+    /// True if one of the newest pages has no program yet.
     pub fn waits(&self, page: u64) -> bool {
         self.programs[(page & self.mask) as usize].is_none()
     }
 
-    /// When the next place will be free; the end of time if the page there is not yet given to
-    /// flash.
+    /// Time when the next place is free; the end of time if its page has no program yet.
     #[inline]
     pub fn next_free_at(&mut self, nand: &Nand) -> Nanos {
         if self.next < self.capacity {
@@ -159,39 +158,38 @@ impl WriteBuffer {
         self.end_of(self.next - self.capacity, nand)
     }
 
-    /// When the program of one of the newest pages ends; the end of time if it is not yet given to
-    /// flash.
+    /// Time when the program of one of the newest pages ends; the end of time if it has none yet.
     #[inline(always)]
     pub fn end_of(&self, page: u64, nand: &Nand) -> Nanos {
         nand.end_of(self.programs[(page & self.mask) as usize])
     }
 
-    /// What part of the places is taken at `at`, in 1/64. Cost: 1 ring entry for each place.
+    /// Part of the places that is taken at `at`, in 1/64. Cost: 1 ring entry for each place.
     pub fn taken_64(&self, at: Nanos, nand: &Nand) -> u32 {
         let first = self.next.saturating_sub(self.capacity);
         let mut pages = (first..self.next).filter(|&page| self.end_of(page, nand) > at);
         let taken = if self.release.is_some() {
             pages.count() as u64
         } else {
-            // In order, those behind a page that is not yet programmed do not come free.
+            // Places are freed in order: none after a page that is not yet programmed.
             pages.next().map_or(0, |page| self.next - page)
         };
         (taken * 64 / self.capacity) as u32
     }
 
-    /// How many pages have taken a place so far: the number of the next page.
+    /// Pages that have taken a place so far: the number of the next page.
     #[inline]
     pub fn taken(&self) -> u64 {
         self.next
     }
 
-    /// Whether this page can be read from the buffer at `at`.
+    /// True if this page can be read from the buffer at `at`.
     #[inline]
     pub fn holds(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
         self.next.wrapping_sub(page) <= self.holds_pages() && self.end_of(page, nand) > at
     }
 
-    /// Of so many of the newest pages some may still be in the buffer.
+    /// Number of the newest pages that may still be in the buffer.
     #[inline(always)]
     fn holds_pages(&self) -> u64 {
         if self.release.is_some() { self.mask + 1 } else { self.capacity }

@@ -1,5 +1,4 @@
-//! What must hold of the map and the superblocks at any time: asked of a state that is read back,
-//! and by tests.
+//! Invariants of the map and the superblocks, checked for a state that is read back and by tests.
 
 use super::placement::Frontier;
 use super::{Ftl, StreamUse};
@@ -55,7 +54,7 @@ impl Ftl {
         self.check(None).expect("the map and its superblocks are sound");
     }
 
-    /// Free, suggested and all other superblocks: each is what its list says.
+    /// Checks that each superblock is in the list that its state requires.
     fn check_lists(&self) -> Result<(), StateError> {
         let all = self.superblocks.all();
         let good = self.geometry.superblocks - self.geometry.bad_superblocks;
@@ -84,7 +83,7 @@ impl Ftl {
         ensure(self.selection.suggested().iter().all(full), "superblocks suggested as victims")
     }
 
-    /// Frontiers, victim, and the room that they make.
+    /// Checks frontiers, victims, and the space that they make.
     fn check_places(&self) -> Result<(), StateError> {
         let (blocks, frontiers) = (&self.superblocks, self.placement.frontiers());
         let in_state = |state| blocks.all().iter().filter(|s| s.state == state).count();
@@ -131,7 +130,7 @@ impl Ftl {
         self.superblocks.all().iter().filter(|s| s.state == State::Victim).count()
     }
 
-    /// Whether a flash page begins at an address.
+    /// True if a flash page begins at an address.
     fn at_page(&self, ppa: u32) -> bool {
         ppa.is_multiple_of(1 << self.geometry.page_shift)
     }
@@ -149,7 +148,7 @@ impl Ftl {
         }
     }
 
-    /// How many flash pages of a stream are full, of `taken`.
+    /// Number of full flash pages of a stream, of `taken`.
     pub fn filled(&self, stream: usize, taken: u64) -> u64 {
         taken - u64::from(!self.at_page(self.placement.frontiers()[stream].next))
     }

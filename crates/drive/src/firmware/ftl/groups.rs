@@ -2,11 +2,11 @@
 //! its own.
 //!
 //! Source: NVMe base specification 2.1, Flexible Data Placement (TP4146): data stays in its reclaim
-//! group until the host writes it anew. Superblocks are of each group by turns. What belongs to one
-//! group alone is in its place for the current group, which is changed by [`Ftl::enter`], and
+//! group until the host writes it anew. Superblocks belong to the groups by turns. State of one
+//! group alone is in its place for the current group, which [`Ftl::enter`] changes, and in
 //! [`Parked`] for the others: a drive with one group runs none of this. guess: a group holds its
-//! share of the drive's capacity. What is written to it beyond that goes to the group with least
-//! data, to the same handle there: the specification leaves open what a drive does.
+//! share of the drive's capacity. Data beyond that goes to the group with least data, to the same
+//! handle there: the specification leaves open what a drive does.
 
 use std::collections::VecDeque;
 
@@ -15,13 +15,13 @@ use crate::persist::{StateError, ensure};
 use crate::superblock::{Purpose, State, Superblock, Victim};
 
 impl Ftl {
-    /// Whether there are several reclaim groups.
+    /// True if there are several reclaim groups.
     #[inline(always)]
     pub fn has_groups(&self) -> bool {
         self.groups.is_some()
     }
 
-    /// The current one.
+    /// Current reclaim group; 0 on drives with one.
     pub fn group(&self) -> usize {
         self.groups.as_ref().map_or(0, |groups| groups.current)
     }
@@ -41,7 +41,7 @@ impl Ftl {
         self.streams = self.streams.of_group(group);
     }
 
-    /// Works out what follows from a state that was read back.
+    /// Derives what follows from a state that was read back.
     pub fn derive(&mut self) {
         if let Some(groups) = &self.groups {
             self.streams = self.streams.of_group(groups.current);
@@ -53,7 +53,7 @@ impl Ftl {
         self.geometry.group_of(superblock) as usize
     }
 
-    /// Whether a superblock is of the current group.
+    /// True if a superblock belongs to the current group.
     pub(super) fn is_in_current(&self, superblock: u32) -> bool {
         self.group_of(superblock) == self.group()
     }
@@ -71,7 +71,7 @@ impl Ftl {
         self.placement.free.len() as u64 * pages + room + read.sum::<u64>()
     }
 
-    /// As often as there are groups, what the one has that has least.
+    /// Pages of the group with the fewest, times the number of groups.
     #[cold]
     pub(super) fn usable_in_groups(&self) -> u64 {
         let groups = self.streams.groups;
@@ -83,8 +83,8 @@ impl Ftl {
         least * groups as u64 * u64::from(self.geometry.superblock_pages)
     }
 
-    /// A victim among the superblocks of the current group. Cost: a pass over them, once per
-    /// victim.
+    /// Chooses a victim among the superblocks of the current group. Cost: a pass over them, once
+    /// per victim.
     #[cold]
     pub(super) fn choose_in_group(&mut self, purpose: Purpose) -> Option<u32> {
         let (group, groups) = (self.group(), self.streams.groups);
@@ -100,18 +100,19 @@ impl Ftl {
         Some(place * groups as u32 + group as u32)
     }
 
-    /// The group of the superblock that was put forward first as a victim.
+    /// Group of the superblock that was suggested first as a victim.
     pub fn suggested_group(&self) -> Option<usize> {
         self.selection.suggested().front().map(|&index| self.group_of(index))
     }
 
-    /// The stream in which the data of one of the host's goes on.
+    /// Stream in which the data of one of the host's streams goes on.
     pub fn goes_on(&self, stream: usize) -> usize {
         self.groups.as_ref().map_or(stream, |groups| groups.goes_on[stream])
     }
 
-    /// Chooses that, as it needs another superblock: itself, or where its group has its share of
-    /// the drive's data the same one of another group. Cost: passes over all superblocks.
+    /// Chooses the stream in which the data of a stream goes on, as it needs another superblock:
+    /// itself, or if its group has its share of the drive's data, the same one of another group.
+    /// Cost: passes over all superblocks.
     #[cold]
     pub fn choose_stream(&mut self, stream: usize) -> usize {
         let (groups, count) = (self.streams.groups, self.streams.group_count());
@@ -139,13 +140,13 @@ impl Ftl {
         self.victims.iter().chain(parked.flat_map(|group| &group.victims)).flatten()
     }
 
-    /// How many superblocks have been sealed in the group where most were.
+    /// Most superblocks sealed in one group.
     pub(super) fn most_sealed(&self) -> u64 {
         let parked = self.groups.iter().flat_map(|groups| &groups.parked);
         parked.map(|group| group.sealed).fold(self.superblocks.sealed, u64::max)
     }
 
-    /// Whether groups have what is theirs.
+    /// Checks that each group has superblocks and streams of its own only.
     pub(super) fn check_groups(&self) -> Result<(), StateError> {
         let Some(groups) = &self.groups else { return Ok(()) };
         let is_own = |free: &VecDeque<u32>, victims: &[Option<Victim>], group: usize| {

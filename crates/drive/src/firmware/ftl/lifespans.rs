@@ -14,15 +14,15 @@ use crate::policy_plugin::{HostWrite, NONE};
 use crate::profile::Spec;
 use crate::superblock::{COLD, HOST, Superblock};
 
-/// Over how many superblocks the mean is taken.
+/// Number of superblocks over which the mean is taken.
 const MEAN_OF: u64 = 16;
 
-/// What is known of lifespans, in pages that the host has written.
+/// Lifespans, in pages that the host has written.
 #[derive(Debug)]
 pub struct Lifespans {
     /// Pages that the host has written so far.
     pub clock: u64,
-    /// Less than this is short.
+    /// Lifespan below which data is short-lived.
     short: u64,
     sum: u64,
     count: u64,
@@ -32,15 +32,14 @@ pub struct Lifespans {
 persist!(Lifespans: clock, short, sum, count; given: copies);
 
 impl Lifespans {
-    /// None, unless the profile splits the host's writes.
+    /// Lifespans; none unless the profile splits the host's writes.
     pub fn new(spec: &Spec) -> Option<Box<Lifespans>> {
         let copies = spec.streams.copies;
         let none = Lifespans { clock: 0, short: u64::MAX, sum: 0, count: 0, copies };
         spec.streams.splits().then(|| Box::new(none))
     }
 
-    /// The stream of a command of so many pages, the first of which replaces one in superblock
-    /// `old`.
+    /// Stream of a command of so many pages, the first of which replaces one in superblock `old`.
     pub fn stream_of(&mut self, pages: u32, old: Option<Superblock>) -> usize {
         self.clock += u64::from(pages);
         let short = old.is_some_and(|s| {
@@ -49,7 +48,7 @@ impl Lifespans {
         if short { HOST } else { COLD }
     }
 
-    /// What a plug-in is told of a command that [`Lifespans::stream_of`] has counted.
+    /// View of a command that [`Lifespans::stream_of`] has counted, for a plug-in.
     pub fn write(&self, lpn: u64, pages: u32, old: Option<Superblock>) -> HostWrite {
         HostWrite {
             lpn,
@@ -60,7 +59,7 @@ impl Lifespans {
         }
     }
 
-    /// Garbage collection has emptied a superblock.
+    /// Notes that garbage collection has emptied a superblock.
     pub fn note_emptied(&mut self, s: &Superblock) {
         if usize::from(s.stream) != HOST {
             return;

@@ -1,4 +1,5 @@
-//! The map: where each page lies, what lies where, and how many valid pages each superblock holds.
+//! The map: the address of each page, the page at each address, and the number of valid pages of
+//! each superblock.
 //!
 //! Two flat tables: `map` (page to physical address, plus one; 0 is unmapped) and `back` (physical
 //! address to page). An address holds valid data exactly when `map[back[ppa]]` points to it, so
@@ -20,13 +21,13 @@ use crate::persist::{StateError, ensure, persist};
 use crate::profile::Spec;
 use crate::superblock::{Source, Victim};
 
-/// How far ahead of the scan of a victim the map is prefetched, in pages.
+/// Distance of the prefetch ahead of the scan of a victim, in pages.
 const SCAN_AHEAD: usize = 64;
 
-/// How many entries are fetched at once (a power of two).
+/// Entries fetched at once (a power of two).
 const SCAN_GROUP: usize = 32;
 
-/// How many of the lowest `BITS` bits are set, the others being zero: by fours from a table in one
+/// Number of set bits among the lowest `BITS`, the others being zero: by fours from a table in one
 /// word, since not every processor that we build for has an instruction for it.
 #[inline(always)]
 fn ones<const BITS: usize>(bits: u32) -> u32 {
@@ -34,7 +35,7 @@ fn ones<const BITS: usize>(bits: u32) -> u32 {
     (0..BITS as u32).step_by(4).map(|at| (OF_FOUR >> (((bits >> at) & 15) * 4)) as u32 & 15).sum()
 }
 
-/// Both tables, and what is counted of them.
+/// Both tables and their counts.
 pub struct Mapping {
     map: Table,
     back: Table,
@@ -160,7 +161,7 @@ impl Mapping {
         before - self.mapped
     }
 
-    /// Takes these pages off the counts of mapped pages and of their superblocks.
+    /// Subtracts these pages from the counts of mapped pages and of their superblocks.
     #[inline]
     fn invalidate(&mut self, range: Range<usize>) {
         if range.len() == 1 {
@@ -189,7 +190,7 @@ impl Mapping {
         self.mapped -= u64::from(gone);
     }
 
-    /// The victim's next flash page with valid data; none if it has been read to its end.
+    /// Next flash page of the victim with valid data; none if it has been read to its end.
     #[inline(always)]
     pub fn next_source(&self, victim: &mut Victim, page_shift: u32) -> Option<Source> {
         match page_shift {
@@ -218,8 +219,8 @@ impl Mapping {
                 }
             }
             let lpns: &[u32; PAGES] = back[begin..begin + PAGES].try_into().expect("PAGES long");
-            // Bit i is address `first + i`: valid, and naming the page behind that of the address
-            // before.
+            // Bit i is address `first + i`: valid, and naming the page that follows that of the
+            // address before.
             let (mut valid, mut follows) = (0u32, 0u32);
             for (i, &lpn) in lpns.iter().enumerate() {
                 valid |= u32::from(map[lpn as usize] == first + i as u32 + 1) << i;
@@ -237,12 +238,12 @@ impl Mapping {
         None
     }
 
-    /// Whether an address is the newest of the page that it holds.
+    /// True if an address is the newest of the page that it holds.
     pub fn is_valid(&self, ppa: Ppa) -> bool {
         self.map.get()[self.page_at(ppa).0 as usize] == ppa.0 + 1
     }
 
-    /// Lets the page of a lost address point to what it was before.
+    /// Makes the page of a lost address point to its old address.
     pub fn fall_back(&mut self, lost: Ppa, old: u32) {
         let lpn = self.page_at(lost);
         self.valid[self.by_superblock.divide(lost.0) as usize] -= 1;
@@ -278,12 +279,12 @@ impl Mapping {
         ensure(valid == self.valid && mapped == self.mapped, "counts of valid pages")
     }
 
-    /// Whether an entry can be one of this map.
+    /// True if an entry can belong to this map.
     pub fn knows(&self, entry: u32) -> bool {
         entry as usize <= self.back.get().len()
     }
 
-    /// Whether no page lies at these addresses.
+    /// True if no page lies at these addresses.
     pub fn holds_none(&self, begin: u32, end: u32) -> bool {
         !(begin..end).any(|ppa| self.is_valid(Ppa(ppa)))
     }

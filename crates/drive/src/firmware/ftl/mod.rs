@@ -1,11 +1,14 @@
-//! The flash translation layer: where each page (mapping unit) lies, and where the next one goes.
+//! The flash translation layer: the place of each page (mapping unit), and the place of the next
+//! one. It knows no time.
 //!
 //! It is composed of parts that own their state: the map (`mapping.rs`), frontiers and free
 //! superblocks (`placement.rs`), the superblocks' records (`superblocks.rs`), the choice of victims
 //! (`victims.rs`), and where a profile has them the SLC cache's superblocks (`slc.rs`), lifespans
-//! (`lifespans.rs`) and a policy plug-in (`../plugin.rs`). What touches several stands here.
+//! (`lifespans.rs`) and a policy plug-in (`../plugin.rs`). This file has what concerns several
+//! parts; `emptying.rs` takes victims from choice to erase.
 
 mod check;
+mod emptying;
 mod groups;
 mod lifespans;
 mod mapping;
@@ -27,7 +30,7 @@ use crate::plugin::Plugin;
 use crate::policy_plugin::{Pace, RetriedRead};
 use crate::profile::{Geometry, Spec};
 use crate::superblock::{
-    EMPTY, HOST, Mode, PURPOSES, Purpose, Source, State, Streams, Superblock, Victim,
+    HOST, Mode, PURPOSES, Purpose, Source, State, Streams, Superblock, Victim,
 };
 use lifespans::Lifespans;
 use mapping::Mapping;
@@ -44,24 +47,24 @@ pub struct Ftl {
     placement: Placement,
     superblocks: Superblocks,
     selection: VictimSelection,
-    /// By what they are emptied for.
+    /// Victim of each purpose.
     victims: [Option<Victim>; PURPOSES],
     slc: SlcBlocks,
     lifespans: Option<Box<Lifespans>>,
-    /// Lifespans are followed, or there are several reclaim groups.
+    /// True if lifespans are followed or there are several reclaim groups.
     places_otherwise: bool,
-    /// What went through each stream, where writes have placement handles.
+    /// Pages of each stream, on drives with placement handles.
     stream_use: Vec<StreamUse>,
     /// Pages copied of each of these ranges of logical pages, while that is counted.
     owners: Vec<(Range<u32>, u64)>,
-    /// Copies are counted by stream or by owner.
+    /// True if copies are counted by stream or by owner.
     counts_copies: bool,
     plugin: Option<Box<Plugin>>,
-    /// Where there are several reclaim groups.
+    /// Reclaim groups, if there are several.
     groups: Option<Box<Groups>>,
 }
 
-/// What went through a write stream.
+/// Pages of a write stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamUse {
     /// Pages that the host wrote to it, or that were copied into it from another.
@@ -84,7 +87,7 @@ impl Ftl {
         Ok(Self::with_map(Mapping::new(spec)?, spec, rng))
     }
 
-    /// The tables of this one for a fresh drive, if they fit its profile.
+    /// Reuses these tables for a fresh drive, if they fit its profile.
     pub fn reset(mut self, spec: &Spec, rng: &Rng) -> Option<Ftl> {
         let (old, new) = (&self.geometry, &spec.geometry);
         let fits = old.user_pages == new.user_pages
@@ -121,8 +124,8 @@ impl Ftl {
         ftl
     }
 
-    /// Nothing is mapped and every superblock is free; `erase`: erased as well, else when it is
-    /// used. Wear stays.
+    /// Unmaps everything and frees every superblock. `erase`: erases them as well, else they are
+    /// erased when they are used. Wear stays.
     pub fn forget_all(&mut self, erase: bool) {
         let used = self.superblocks.all().to_vec();
         self.plugin.iter_mut().for_each(|plugin| plugin.start());
@@ -158,14 +161,14 @@ impl Ftl {
         self.selection.clear_suggested();
     }
 
-    /// Superblocks that hold or held something since their last erase.
+    /// Superblocks that hold or held data since their last erase.
     pub fn superblocks_to_erase(&self) -> impl Iterator<Item = u32> {
         let all = (0u32..).zip(self.superblocks.all());
         all.filter(|(_, s)| !s.erased && s.state != State::Bad).map(|(index, _)| index)
     }
 
-    /// A superblock is written so often over all its pages: how many these are, and how often it is
-    /// erased for that; none where it is of no use.
+    /// Notes that a superblock is overwritten `passes` times over all its pages; returns how many
+    /// pages these are, and how often it is erased for that. `None` if it is bad.
     pub fn overwrite(&mut self, index: u32, passes: u32) -> Option<(u32, u32)> {
         self.superblocks.overwrite(index, passes)
     }
@@ -176,8 +179,8 @@ impl Ftl {
         self.streams
     }
 
-    /// The stream to which the host's `pages` pages from `lpn` on belong, with this placement
-    /// handle. Cost: 1 map entry, where lifespans are followed.
+    /// Stream of the host's `pages` pages from `lpn` on, with this placement handle. Cost: 1 map
+    /// entry, where lifespans are followed.
     ///
     /// # Errors
     /// [`DeviceError::Policy`].
@@ -189,7 +192,7 @@ impl Ftl {
         }
     }
 
-    /// By reclaim group, or by lifespan.
+    /// Stream by reclaim group, or by lifespan.
     #[inline(never)]
     fn stream_otherwise(&mut self, lpn: Lpn, pages: u32, handle: u8) -> Result<usize, DeviceError> {
         if self.has_groups() {
@@ -205,8 +208,8 @@ impl Ftl {
         plugin.place_write(&lifespans.write(u64::from(lpn.0), pages, old))
     }
 
-    /// The pace of garbage collection behind a command that took `pages`: `own`, unless a plug-in
-    /// sets it.
+    /// Pace of garbage collection after a command that took `pages`: `own`, unless a plug-in sets
+    /// it.
     #[inline]
     pub fn pace(&mut self, pages: u64, own: Pace) -> Pace {
         match &mut self.plugin {
@@ -224,7 +227,7 @@ impl Ftl {
         self.plugin.as_deref()
     }
 
-    /// Whether a plug-in wants the data of a superblock moved in which a read needed retries.
+    /// True if a plug-in wants the data of a superblock moved in which a read needed retries.
     #[cold]
     pub fn moves_retried(&mut self, read: &RetriedRead) -> bool {
         match &mut self.plugin {
@@ -271,8 +274,8 @@ impl Ftl {
         self.placement.free_pages
     }
 
-    /// Pages of all superblocks that are not bad, without those of the static SLC cache: of several
-    /// reclaim groups what each has as well.
+    /// Pages of all superblocks that are not bad, without those of the static SLC cache. With
+    /// several reclaim groups: what the poorest group has, times the number of groups.
     pub fn usable_pages(&self) -> u64 {
         match self.has_groups() {
             true => self.usable_in_groups(),
@@ -286,12 +289,12 @@ impl Ftl {
         self.placement.free.len()
     }
 
-    /// What went through each stream; empty without placement handles.
+    /// Pages of each stream; empty without placement handles.
     pub fn stream_use(&self) -> &[StreamUse] {
         &self.stream_use
     }
 
-    /// The host wrote so many pages to a stream.
+    /// Counts pages that the host wrote to a stream.
     #[inline(always)]
     pub fn note_written(&mut self, stream: usize, pages: u32) {
         if self.streams.handles > 0 {
@@ -299,15 +302,15 @@ impl Ftl {
         }
     }
 
-    /// Pages are copied out of a superblock: to which stream.
+    /// Begins to copy pages out of a superblock; returns the stream that they go to.
     #[inline(always)]
     pub fn begin_copy(&mut self, source: &Source) -> usize {
         // The record is read only where it matters.
         if self.counts_copies { self.count_copy(source) } else { self.streams.copies }
     }
 
-    /// From now on it is counted how many pages are copied of each of these ranges, which do not
-    /// overlap; of none: no more. Returns what was counted before.
+    /// Counts from now on how many pages are copied of each of these ranges, which do not overlap;
+    /// with none it stops. Returns the counts so far.
     pub fn count_copies_of(&mut self, owners: Vec<Range<u32>>) -> Vec<u64> {
         self.counts_copies = self.streams.handles > 0 || !owners.is_empty();
         let owners = owners.into_iter().map(|pages| (pages, 0)).collect();
@@ -332,7 +335,7 @@ impl Ftl {
         to
     }
 
-    /// Room left at the frontier of copies of the current reclaim group, whichever has least.
+    /// Space left at the frontier of copies of the current reclaim group that has least.
     #[inline(always)]
     pub fn room_for_copies(&self) -> u32 {
         let room = self.placement.room_to_last(self.streams.copies);
@@ -356,7 +359,7 @@ impl Ftl {
         SuperblockState { state, valid_pages, erases, slc_erases, slc }
     }
 
-    /// All of them.
+    /// All superblocks as results show them.
     pub fn superblock_states(&self) -> impl Iterator<Item = SuperblockState> {
         (0..self.superblocks.all().len() as u32).map(|index| self.superblock_state(index))
     }
@@ -386,20 +389,20 @@ impl Ftl {
         [of(cycles.iter().min()), of(cycles.iter().max()), mean as u32]
     }
 
-    /// Room left at a stream's frontier before something else than data, or the next superblock,
+    /// Space left at a stream's frontier before parity, a failed die, or the next superblock
     /// begins.
     #[inline(always)]
     pub fn room(&self, stream: usize) -> u32 {
         self.placement.room(stream)
     }
 
-    /// Room left before the next superblock must be opened; some of it may not be for data.
+    /// Space left before the next superblock must be opened; some of it may not be for data.
     #[inline(always)]
     pub fn room_to_last(&self, stream: usize) -> u32 {
         self.placement.room_to_last(stream)
     }
 
-    /// Of that, what is for data at least: guess: half, where some is not.
+    /// Part of [`Self::room_to_last`] that is for data at least. guess: half, if some is not.
     fn data_room(&self, stream: usize) -> u32 {
         let (room, all) = (self.room(stream), self.room_to_last(stream));
         room.max(all / 2)
@@ -411,12 +414,12 @@ impl Ftl {
         frontier.next..frontier.end
     }
 
-    /// Where a stream's superblock has data up to, and at all.
+    /// Sets where the data of a stream's superblock stops next, and where it ends.
     pub fn set_stop(&mut self, stream: usize, stop: [u32; 2]) {
         self.placement.set_stop(stream, stop);
     }
 
-    /// A stream's next flash page holds no data; returns its first address.
+    /// Passes over a stream's next flash page, which holds no data; returns its first address.
     pub fn pass(&mut self, stream: usize) -> Ppa {
         let Range { start, end } = self.frontier(stream);
         let pages = 1 << self.geometry.page_shift;
@@ -426,24 +429,15 @@ impl Ftl {
         Ppa(start)
     }
 
-    /// What is valid in a flash page, if anything is.
-    pub fn source_at(&self, page: u32) -> Option<Source> {
-        let first = page << self.geometry.page_shift;
-        let (superblock, end) =
-            (self.locate(Ppa(first)).0, first + (1 << self.geometry.page_shift));
-        let mut victim = Victim { superblock, next: first, end, given_per_copy: 0 };
-        self.mapping.next_source(&mut victim, self.geometry.page_shift)
-    }
-
     fn free_list(&mut self, mode: Mode) -> &mut VecDeque<u32> {
         if mode == Mode::Static { &mut self.slc.free } else { &mut self.placement.free }
     }
 
-    /// Seals a stream's full frontier and opens the free superblock that is next in turn.
+    /// Seals a stream's full frontier and opens the next free superblock in turn; false if none is
+    /// free.
     ///
-    /// `mode` says from which of the free ones, and for how many bits per cell.
-    /// `first_page` is the number that the superblock's first flash page will have in the stream's
-    /// buffer. False if none is free.
+    /// `mode`: list that it comes from, and bits per cell. `first_page`: number of the superblock's
+    /// first flash page in the stream's buffer.
     pub fn open(&mut self, stream: usize, first_page: u64, mode: Mode) -> bool {
         debug_assert_eq!(self.room(stream), 0);
         let Some(index) = self.free_list(mode).pop_front() else {
@@ -470,7 +464,7 @@ impl Ftl {
         let pages = self.superblocks.pages_of(index);
         if mode != Mode::Native {
             self.slc.note_opened(mode, pages);
-            // Its pages count as free in place of what it counted before.
+            // Its pages count as free in place of those counted before.
             let before = self.superblocks.counts_free(index);
             self.placement.free_pages = self.placement.free_pages + u64::from(pages) - before;
         }
@@ -480,13 +474,13 @@ impl Ftl {
         true
     }
 
-    /// The free superblock that is next in turn.
+    /// Next free superblock in turn.
     pub fn next_free(&mut self, mode: Mode) -> Option<u32> {
         self.free_list(mode).front().copied()
     }
 
-    /// How many flash pages each stream had taken when a free superblock was given back: all of
-    /// those must be safe before it may be erased.
+    /// Flash pages that each stream had taken when a free superblock was reclaimed: all of them
+    /// must be safe before it may be erased.
     pub fn given_back(&self, index: u32) -> &[u64] {
         self.placement.given_back(index)
     }
@@ -500,9 +494,8 @@ impl Ftl {
         self.slc.erases += u64::from(s.slc);
     }
 
-    /// Places pages `lpn..lpn + len` at a stream's frontier, which must have room.
-    ///
-    /// Returns the first address. Cost: 1 map miss per run of pages that lie together in the map.
+    /// Places pages `lpn..lpn + len` at a stream's frontier, which must have space; returns the
+    /// first address. Cost: 1 map miss per run of pages that lie together in the map.
     #[inline]
     pub fn place(&mut self, stream: usize, lpn: Lpn, len: u32) -> Ppa {
         let (first, superblock) = self.placement.take(stream, len);
@@ -512,24 +505,9 @@ impl Ftl {
         Ppa(first)
     }
 
-    /// Moves valid pages of a victim's flash page to the frontier of a stream of copies, as far as
-    /// that has room.
-    ///
-    /// Returns the first new address and how many were moved; those are gone from `source` then.
-    /// Cost: no miss, the scan has just read the entries.
-    #[inline(always)]
-    pub fn relocate(&mut self, source: &mut Source, stream: usize) -> (Ppa, u32) {
-        let count = source.pages.min(self.room(stream));
-        source.pages -= count;
-        let (first, to) = self.placement.take(stream, count);
-        let replaced = self.placement.replaced(stream);
-        self.mapping.relocate(source, to, first, count, replaced);
-        (Ppa(first), count)
-    }
-
-    /// Fills at least so many pages of a stream's superblock, which has room for them, and its open
-    /// flash page with nothing; returns the first address of that and how many. None if there is
-    /// nothing to fill.
+    /// Pads a stream's superblock, which has space for it, with at least so many pages, and up to
+    /// the end of its open flash page; returns the first address and the number of pages. `None` if
+    /// there is nothing to pad.
     pub fn pad(&mut self, stream: usize, pages: u32) -> Option<(Ppa, u32)> {
         let next = self.placement.frontiers()[stream].next;
         let count = (next + pages).next_multiple_of(1 << self.geometry.page_shift) - next;
@@ -541,27 +519,14 @@ impl Ftl {
         Some((Ppa(next), count))
     }
 
-    /// A stream's superblock takes no more.
+    /// Closes a stream's superblock, full or not.
     pub fn abandon(&mut self, stream: usize) {
         let Range { start, end } = self.frontier(stream);
         self.placement.set_stop(stream, [end; 2]);
         self.placement.take(stream, end - start);
     }
 
-    /// A full superblock without valid pages becomes the victim of folding, read to its end; false
-    /// if there is none. For drives without a cache to fold. Cost: one pass over all superblocks.
-    pub fn take_empty(&mut self) -> bool {
-        let all = (0u32..).zip(self.superblocks.all().iter().zip(self.mapping.valid()));
-        let mut empty = all.filter(|(_, (s, valid))| s.state == State::Sealed && **valid == 0);
-        let Some((index, _)) = empty.next() else { return false };
-        let victim = self.empty(index);
-        self.placement.free_pages += u64::from(victim.end - victim.next);
-        let slot = self.slot(Purpose::Folding);
-        self.victims[slot] = Some(Victim { next: victim.end, ..victim });
-        true
-    }
-
-    /// The flash page that lies `back` before the newest of a stream, in the same superblock.
+    /// Flash page `back` pages before the newest of a stream, in the same superblock.
     pub fn frontier_page(&self, stream: usize, back: u64) -> u32 {
         let next = self.placement.frontiers()[stream].next;
         ((next - 1) >> self.geometry.page_shift) - back as u32
@@ -572,156 +537,8 @@ impl Ftl {
         self.mapping.trim(lpn, len)
     }
 
-    /// Whose victim is emptied for a purpose.
-    #[inline(always)]
-    fn slot(&self, purpose: Purpose) -> usize {
-        let shared = purpose == Purpose::Idle && !self.selection.has_idle_policy();
-        if shared { Purpose::Collection as usize } else { purpose as usize }
-    }
-
-    #[inline(always)]
-    fn victim(&self, purpose: Purpose) -> Option<Victim> {
-        self.victims[self.slot(purpose)]
-    }
-
-    /// The victim's next flash page with valid data; None when the victim is done (call
-    /// [`Ftl::finish_victim`]) or when there is no victim.
-    #[inline(always)]
-    pub fn next_source(&mut self, purpose: Purpose) -> Option<Source> {
-        let slot = self.slot(purpose);
-        if self.victims[slot].is_none() {
-            self.choose_victim(purpose)?;
-        }
-        let victim = self.victims[slot].as_mut()?;
-        let before = victim.next;
-        let source = self.mapping.next_source(victim, self.geometry.page_shift);
-        self.placement.free_pages += u64::from(victim.next - before);
-        source
-    }
-
-    fn choose_victim(&mut self, purpose: Purpose) -> Option<()> {
-        let index = if purpose == Purpose::Folding {
-            self.next_to_fold()
-        } else if self.placement.free.is_empty() {
-            self.choose_what_fits()
-        } else {
-            if let Some(plugin) = &mut self.plugin {
-                plugin.see_free(self.placement.free_pages, self.placement.free.len());
-            }
-            match self.has_groups() {
-                true => self.choose_in_group(purpose),
-                false => self.selection.choose(
-                    purpose,
-                    (self.superblocks.ordinary(), self.superblocks.sealed),
-                    self.mapping.valid(),
-                    self.plugin.as_deref_mut(),
-                ),
-            }
-        }?;
-        let victim = self.empty(index);
-        let slot = self.slot(purpose);
-        self.victims[slot] = Some(victim);
-        Some(())
-    }
-
-    /// With no superblock free, whatever the policy says, the emptiest, if its pages fit into what
-    /// is left of garbage collection's frontier. Power cuts in the middle of a victim leave it so:
-    /// what was copied is lost, and the frontier goes on at its next row.
-    #[cold]
-    fn choose_what_fits(&self) -> Option<u32> {
-        let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
-        let of_group = all.filter(|(index, _)| self.is_in_current(*index));
-        let sealed = of_group.filter(|(_, (s, _))| s.state == State::Sealed);
-        let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
-        let from = usize::from(self.superblock(emptiest).stream);
-        (valid <= self.data_room(self.streams.copies_of(from))).then_some(emptiest)
-    }
-
-    /// Begins to empty a superblock.
-    fn empty(&mut self, index: u32) -> Victim {
-        let s = self.superblocks.get_mut(index);
-        s.state = State::Victim;
-        if s.slc {
-            self.slc.note_victim();
-        }
-        let (begin, pages) = (self.superblocks.begin_of(index), self.superblocks.pages_of(index));
-        let valid = self.mapping.valid()[index as usize];
-        // A full one, moved for its wear or its errors, gives nothing: the duty limit bounds it.
-        let given = (u64::from(pages - valid) << 16).checked_div(u64::from(valid));
-        let given_per_copy = given.unwrap_or(EMPTY);
-        Victim { superblock: index, next: begin, end: begin + pages, given_per_copy }
-    }
-
-    /// Pages that the victim in hand gives per page copied, in 1/65536, by what it held when it was
-    /// chosen.
-    #[inline(always)]
-    pub fn given_per_copy(&self, purpose: Purpose) -> u64 {
-        // An empty one that a power cut has given pages back to has nothing to give for them.
-        let victim = self.victim(purpose).filter(|v| v.given_per_copy != EMPTY);
-        victim.map_or(0, |v| v.given_per_copy)
-    }
-
-    /// Pages that it gives without a copy, likewise: all, if it was empty.
-    pub fn given_by_empty(&self, purpose: Purpose) -> u64 {
-        let empty = self.victim(purpose).filter(|victim| victim.given_per_copy == EMPTY);
-        empty.map_or(0, |victim| u64::from(self.superblocks.pages_of(victim.superblock)) << 16)
-    }
-
-    /// Whether a victim has been read to its end and waits to be erased.
-    #[inline]
-    pub fn victim_is_done(&self, purpose: Purpose) -> bool {
-        self.victim(purpose).is_some_and(|v| v.next == v.end)
-    }
-
-    /// The victim, its wear now, and after its next erase.
-    pub fn victim_cycles(&self, purpose: Purpose) -> (u32, u32, u32) {
-        let index = self.victim(purpose).expect("there is a victim").superblock;
-        (index, self.cycles(index), self.superblocks.cycles_after_erase(index))
-    }
-
-    /// Gives the victim back, which must hold no valid page any more; it waits to be erased.
-    ///
-    /// `taken`: how many flash pages each stream has taken so far.
-    pub fn finish_victim(&mut self, purpose: Purpose, taken: impl Fn(usize) -> u64) {
-        let index = self.take_victim(purpose, taken);
-        self.superblocks.get_mut(index).state = State::Free;
-        let counts = self.superblocks.counts_free(index);
-        self.placement.free_pages += counts;
-        let fixed = self.superblocks.is_static(index);
-        self.free_list(if fixed { Mode::Static } else { Mode::Native }).push_back(index);
-    }
-
-    /// Gives up the victim, which must hold no valid page any more: it is never used again.
-    pub fn discard_victim(&mut self, purpose: Purpose) {
-        let index = self.take_victim(purpose, |_| 0);
-        self.superblocks.get_mut(index).state = State::Bad;
-    }
-
-    /// The victim is one no longer, and its pages no longer count as free.
-    fn take_victim(&mut self, purpose: Purpose, taken: impl Fn(usize) -> u64) -> u32 {
-        let slot = self.slot(purpose);
-        let victim = self.victims[slot].take().expect("there was a victim");
-        let index = victim.superblock;
-        assert_eq!(victim.next, victim.end, "the victim has been read to its end");
-        let valid = self.mapping.valid()[index as usize];
-        assert_eq!(valid, 0, "all valid pages were copied before the erase");
-        self.placement.note_given_back(index, taken);
-        self.placement.free_pages -= u64::from(self.superblocks.pages_of(index));
-        self.selection.note_emptied(index);
-        let fixed = self.superblocks.is_static(index);
-        let s = self.superblocks.get_mut(index);
-        s.erased = false;
-        if s.slc && !fixed {
-            self.slc.note_left();
-        }
-        if let Some(lifespans) = &mut self.lifespans {
-            lifespans.note_emptied(s);
-        }
-        index
-    }
-
-    /// Puts a full superblock forward as a victim, whatever it holds; others are passed over, and
-    /// so is the SLC cache, which folding empties.
+    /// Suggests a full superblock as a victim, whatever it holds; ignores others, and the SLC
+    /// cache, which folding empties.
     #[cold]
     pub fn suggest_victim(&mut self, index: u32) {
         let s = self.superblocks.get(index);
@@ -730,62 +547,38 @@ impl Ftl {
         }
     }
 
-    /// Whether a superblock that was put forward waits to be a victim, or is one.
+    /// True if a suggested superblock waits to be a victim, or is one.
     #[inline(always)]
     pub fn must_collect(&self) -> bool {
         !self.selection.suggested().is_empty()
     }
 
-    /// Whether a superblock is free, and waits to be erased.
+    /// True if a superblock is free and waits to be erased.
     pub fn is_free_and_used(&self, index: u32) -> bool {
         let s = self.superblocks.all().get(index as usize);
         s.is_some_and(|s| s.state == State::Free && !s.erased)
     }
 
-    /// From where the cache's next superblock would come; none if it is full.
-    ///
-    /// `reserve`: free superblocks that only garbage collection may use.
+    /// List of the SLC cache's next superblock; none if the cache is full. `reserve`: free
+    /// superblocks that only garbage collection may use.
     pub fn next_of_cache(&self, reserve: usize) -> Option<Mode> {
         self.slc.next(&self.placement, reserve)
     }
 
-    /// Whether there is something to fold.
+    /// True if there is something to fold.
     #[inline(always)]
     pub fn can_fold(&self) -> bool {
         self.slc.has_sealed() || self.victim(Purpose::Folding).is_some()
     }
 
-    /// Whether another victim's flash page can be copied so that the rest of the one behind writes,
-    /// or a full one if none is in hand, still finds room. Always, where idle time has no victim of
-    /// its own.
-    pub fn has_room_beside_victim(&self) -> bool {
-        if !self.selection.has_idle_policy() {
-            return true;
-        }
-        let superblock = self.geometry.data_pages(u64::from(self.geometry.superblock_pages));
-        let valid = |v: Victim| u64::from(self.mapping.valid()[v.superblock as usize]);
-        let streams = std::iter::once(self.streams.copies).chain(self.streams.more_copies());
-        let room = streams.map(|stream| self.data_room(stream)).min().unwrap_or(0);
-        let room = u64::from(room) + self.placement.free.len() as u64 * superblock;
-        room >= self.victim(Purpose::Collection).map_or(superblock, valid)
-            + (1 << self.geometry.page_shift)
-    }
-
-    /// Whether the next superblock to fold holds nothing any more.
+    /// True if the next superblock to fold holds no valid page any more.
     pub fn fold_is_empty(&self) -> bool {
         let victim = self.victim(Purpose::Folding);
         let index = victim.map(|v| v.superblock).or_else(|| self.next_to_fold());
         index.is_some_and(|index| self.mapping.valid()[index as usize] == 0)
     }
 
-    /// Empty ones first, then the oldest. Cost: one pass over all superblocks, once per victim.
-    fn next_to_fold(&self) -> Option<u32> {
-        let all = (0u32..).zip(self.superblocks.all().iter().zip(self.mapping.valid()));
-        let full = all.filter(|(_, (s, _))| s.slc && s.state == State::Sealed);
-        full.min_by_key(|(_, (s, valid))| (**valid > 0, s.sealed)).map(|(index, _)| index)
-    }
-
-    /// Pages of data that the cache can hold at most just now, and the valid ones in it.
+    /// Most pages of data that the cache can hold just now, and its valid pages.
     pub fn cache_pages(&self, reserve: usize) -> (u64, u64) {
         self.slc.capacity(&self.placement, &self.superblocks, self.mapping.valid(), reserve)
     }

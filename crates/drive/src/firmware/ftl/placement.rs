@@ -10,7 +10,7 @@ use crate::persist::persist;
 use crate::profile::Spec;
 use crate::superblock::{PURPOSES, Streams, Victim};
 
-/// Where a stream writes.
+/// Position at which a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Frontier {
     pub superblock: u32,
@@ -19,16 +19,16 @@ pub struct Frontier {
     pub end: u32,
     /// An address plus this is its number in the stream (modulo 2^32).
     pub offset: u32,
-    /// Up to here, all is for data, and behind `last` nothing is: `end`, unless the superblock has
-    /// parity or failed dies.
+    /// End of the run that is all for data; after `last` no page is for data. Both are `end` unless
+    /// the superblock has parity or failed dies.
     pub stop: u32,
     pub last: u32,
 }
 
 persist!(Frontier: superblock, next, end, offset; given: stop, last);
 
-/// What the newest addresses of a stream took the place of, as map entries: as many as a buffer's
-/// ring has places. `recovery.rs` says what for.
+/// Map entries that the newest addresses of a stream replaced: as many as a buffer's ring has
+/// places. `recovery.rs` uses them.
 pub struct Ring<'a> {
     entries: &'a mut [u32],
     offset: u32,
@@ -64,7 +64,7 @@ pub struct Placement {
     /// Ordinary free superblocks, of the current reclaim group, in the order in which they came
     /// free.
     pub free: VecDeque<u32>,
-    /// Per superblock: how many flash pages each stream had taken when it was last given back.
+    /// Flash pages that each stream had taken when a superblock was last reclaimed, by superblock.
     given_back: Vec<u64>,
     /// Pages that are erased, or will be when the part of the victim already read is erased.
     pub free_pages: u64,
@@ -85,7 +85,7 @@ impl Placement {
         }
     }
 
-    /// No superblock is open, nor was given back.
+    /// Closes every frontier, and forgets when superblocks were reclaimed.
     pub fn clear(&mut self) {
         self.frontiers.fill(Frontier::default());
         self.given_back.fill(0);
@@ -96,7 +96,7 @@ impl Placement {
         &self.frontiers
     }
 
-    /// Room left at a stream's frontier before something else than data, or the next superblock,
+    /// Space left at a stream's frontier before parity, a failed die, or the next superblock
     /// begins.
     #[inline(always)]
     pub fn room(&self, stream: usize) -> u32 {
@@ -104,26 +104,26 @@ impl Placement {
         f.stop - f.next
     }
 
-    /// Room left before the next superblock must be opened.
+    /// Space left before the next superblock must be opened.
     #[inline(always)]
     pub fn room_to_last(&self, stream: usize) -> u32 {
         let f = self.frontiers[stream];
         f.last - f.next
     }
 
-    /// Where a stream's superblock has data up to, and at all.
+    /// Sets where the data of a stream's superblock stops next, and where it ends.
     pub fn set_stop(&mut self, stream: usize, [stop, last]: [u32; 2]) {
         let frontier = &mut self.frontiers[stream];
         (frontier.stop, frontier.last) = (stop, last);
     }
 
-    /// The superblock that a stream has filled, if any.
+    /// Superblock that a stream has filled, if any.
     pub fn standing(&self, stream: usize) -> Option<u32> {
         let f = self.frontiers[stream];
         (f.end != 0).then_some(f.superblock)
     }
 
-    /// A stream goes on in a superblock with these addresses.
+    /// Makes a stream go on in a superblock with these addresses.
     pub fn start(&mut self, stream: usize, superblock: u32, [next, end]: [u32; 2], number: u32) {
         let offset = number.wrapping_sub(next);
         self.frontiers[stream] = Frontier { superblock, next, end, offset, stop: end, last: end };
@@ -140,19 +140,19 @@ impl Placement {
         (first, frontier.superblock)
     }
 
-    /// What a stream's newest addresses took the place of.
+    /// Map entries that a stream's newest addresses replaced.
     #[inline(always)]
     pub fn replaced(&mut self, stream: usize) -> Ring<'_> {
         Ring { entries: &mut self.replaced[stream], offset: self.frontiers[stream].offset }
     }
 
-    /// What the address with this number in its stream took the place of.
+    /// Map entry that the address with this number in its stream replaced.
     pub fn replaced_by(&self, stream: usize, number: u64) -> u32 {
         let entries = &self.replaced[stream];
         entries[number as usize & (entries.len() - 1)]
     }
 
-    /// All that is remembered.
+    /// All map entries that are remembered.
     pub fn remembered(&self) -> impl Iterator<Item = u32> {
         self.replaced.iter().flatten().copied()
     }
@@ -168,8 +168,8 @@ impl Placement {
         of_it.iter_mut().enumerate().for_each(|(stream, pages)| *pages = taken(stream));
     }
 
-    /// After a power cut, with so many superblocks free: frontiers go on at the next row of so many
-    /// pages.
+    /// Begins anew after a power cut, with so many superblocks free: frontiers go on at the next
+    /// row of so many pages.
     pub fn restart(&mut self, row: u32, superblock_pages: u32, free: usize) {
         for frontier in self.frontiers.iter_mut() {
             let begin = frontier.superblock * superblock_pages;
@@ -180,35 +180,35 @@ impl Placement {
         self.free_pages = free as u64 * u64::from(superblock_pages) + self.all_room();
     }
 
-    /// Room left at all frontiers.
+    /// Space left at all frontiers.
     pub fn all_room(&self) -> u64 {
         self.frontiers.iter().map(|f| u64::from(f.end - f.next)).sum()
     }
 }
 
-/// What a reclaim group has to itself, while another is the current one.
+/// State of a reclaim group while another is the current one.
 #[derive(Default)]
 pub struct Parked {
     pub free: VecDeque<u32>,
     pub victims: [Option<Victim>; PURPOSES],
-    /// How many superblocks have been sealed.
+    /// Superblocks sealed so far.
     pub sealed: u64,
 }
 
 persist!(Parked: free, victims, sealed);
 
-/// Reclaim groups, and which is the current one; its own entry is empty.
+/// Reclaim groups, and the current one, whose own entry is empty.
 pub struct Groups {
     pub parked: Vec<Parked>,
     pub current: usize,
-    /// The stream in which the data of each goes on.
+    /// Stream in which the data of each stream goes on.
     pub goes_on: Vec<usize>,
 }
 
 persist!(Groups: parked, current, goes_on);
 
 impl Groups {
-    /// None of a drive with one.
+    /// Reclaim groups; none on a drive with one.
     pub fn new(streams: Streams) -> Option<Box<Groups>> {
         let parked = (0..streams.groups).map(|_| Parked::default()).collect();
         let goes_on = (0..streams.count).collect();

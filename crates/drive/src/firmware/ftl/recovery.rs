@@ -1,10 +1,9 @@
-//! What a power cut takes from the map, and how it is found again.
+//! Losses of a power cut in the map, and how the map is recovered.
 //!
 //! Acknowledged data that has not yet been programmed is lost. For the newest addresses of each
-//! stream, as many as its buffer can hold, `replaced` remembers what they took the place of; a page
-//! whose newest address is lost falls back to that. A superblock is erased only when everything
-//! that took the place of its pages is safe, so what is fallen back to is still there: no flushed
-//! data is lost.
+//! stream, as many as its buffer can hold, `replaced` remembers the old addresses of their pages; a
+//! page whose newest address is lost falls back to that. A superblock is erased only when all data
+//! that replaced its pages is safe, so the old data is still there: no flushed data is lost.
 //!
 //! A real FTL finds the same by reading the spare bytes of the blocks written last. Not modelled:
 //! torn pages (a program that is cut short is lost as a whole), a TRIM that comes undone (it is
@@ -16,12 +15,12 @@ use super::Ftl;
 use crate::superblock::State;
 
 impl Ftl {
-    /// Takes back what was placed in lost flash pages, given per stream by their numbers in it;
-    /// those must be among the newest that the buffer's ring can hold.
+    /// Takes lost flash pages back, given per stream by their numbers in it; those must be among
+    /// the newest that the buffer's ring can hold. Returns how many pages lost their newest data.
     ///
     /// Afterwards no victim is chosen, frontiers go on at the next row over all dies and planes,
-    /// and superblocks that were given back but not erased are in use again where old data lies in
-    /// them. Returns how many pages lost their newest data. Cost: every pass reads what was lost.
+    /// and superblocks that were freed but not erased are in use again if old data lies in them.
+    /// Cost: every pass reads the lost pages.
     pub fn lose(&mut self, lost: &[Vec<u64>]) -> u64 {
         let gone: Vec<(usize, u64, Ppa)> =
             (0..).zip(lost).flat_map(|(stream, lost)| self.lost_addresses(stream, lost)).collect();

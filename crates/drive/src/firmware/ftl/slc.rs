@@ -16,7 +16,7 @@ use crate::persist::{StateError, ensure, persist};
 use crate::profile::{SlcCacheSpec, Spec};
 use crate::superblock::{Mode, State};
 
-/// The cache's share of the translation layer; empty if there is none.
+/// State of the SLC cache in the translation layer; empty if there is none.
 pub struct SlcBlocks {
     spec: Option<SlcCacheSpec>,
     superblock_pages: u64,
@@ -26,7 +26,7 @@ pub struct SlcBlocks {
     dynamic: u32,
     /// Full ones, static and dynamic.
     sealed: u32,
-    /// Pages of the cache's superblocks that have been opened, less what frontiers left of them
+    /// Pages of the cache's superblocks that have been opened, less those that frontiers left
     /// unwritten.
     opened: u64,
     /// Erases that followed use with one bit per cell.
@@ -48,19 +48,20 @@ impl SlcBlocks {
         }
     }
 
-    /// Nothing is used any more, and what frontiers have not written by now never will be.
+    /// Begins anew: no superblock is used any more, and pages that frontiers have not written never
+    /// will be.
     pub fn clear(&mut self, frontiers: &Placement, blocks: &Superblocks) {
         self.opened = self.pages_placed(frontiers, blocks);
         (self.dynamic, self.sealed) = (0, 0);
     }
 
-    /// A superblock of the cache is opened.
+    /// Notes that a superblock of the cache is opened.
     pub fn note_opened(&mut self, mode: Mode, pages: u32) {
         self.dynamic += u32::from(mode == Mode::Dynamic);
         self.opened += u64::from(pages);
     }
 
-    /// An ordinary superblock of the cache is free again.
+    /// Notes that an ordinary superblock of the cache is free again.
     pub fn note_left(&mut self) {
         self.dynamic -= 1;
     }
@@ -73,9 +74,8 @@ impl SlcBlocks {
         self.sealed -= 1;
     }
 
-    /// From where the cache's next superblock would come; none if it is full.
-    ///
-    /// `reserve`: free superblocks that only garbage collection may use.
+    /// List of the cache's next superblock; none if it is full. `reserve`: free superblocks that
+    /// only garbage collection may use.
     pub fn next(&self, placement: &Placement, reserve: usize) -> Option<Mode> {
         let spec = self.spec.as_ref()?;
         if !self.free.is_empty() {
@@ -88,7 +88,7 @@ impl SlcBlocks {
         dynamic.then_some(Mode::Dynamic)
     }
 
-    /// Whether there is a full superblock.
+    /// True if there is a full superblock.
     #[inline(always)]
     pub fn has_sealed(&self) -> bool {
         self.sealed > 0
@@ -99,7 +99,7 @@ impl SlcBlocks {
         (self.dynamic, self.sealed) = in_use(blocks);
     }
 
-    /// Pages of data that the cache can hold at most just now, and the valid ones in it.
+    /// Most pages of data that the cache can hold just now, and its valid pages.
     pub fn capacity(
         &self,
         placement: &Placement,
@@ -125,7 +125,7 @@ impl SlcBlocks {
         self.opened - unwritten(placement, blocks)
     }
 
-    /// Checks what must hold of the cache.
+    /// Checks a state that was read back.
     pub fn check(
         &self,
         placement: &Placement,
@@ -147,7 +147,7 @@ impl SlcBlocks {
     }
 }
 
-/// Room left at frontiers in the cache.
+/// Space left at frontiers in the cache.
 fn unwritten(placement: &Placement, blocks: &Superblocks) -> u64 {
     let standing = placement.frontiers().iter().filter(|f| f.end != 0);
     let cached = standing.filter(|f| blocks.get(f.superblock).slc);

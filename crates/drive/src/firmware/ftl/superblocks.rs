@@ -1,7 +1,6 @@
-//! The superblocks' records: how each is used, in which order they were sealed, and how worn they
-//! are.
+//! Records of the superblocks: use, order of sealing, and wear.
 //!
-//! The static SLC cache's come behind the ordinary ones.
+//! The static SLC cache's follow the ordinary ones.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use crate::superblock::{State, Superblock};
 /// The state of every superblock of the drive.
 pub struct Superblocks {
     all: Vec<Superblock>,
-    /// How many have been sealed.
+    /// Superblocks sealed so far.
     pub sealed: u64,
     ordinary: usize,
     /// Pages of one with all bits per cell, and with one.
@@ -38,12 +37,12 @@ impl Superblocks {
         }
     }
 
-    /// Whether a drive of this profile has the same static superblocks.
+    /// True if a drive of this profile has the same static superblocks.
     pub fn fits(&self, spec: &Spec) -> bool {
         self.ordinary == spec.geometry.ordinary_superblocks() as usize
     }
 
-    /// All are free and erased; those that were given up stay so, and wear stays.
+    /// Frees all and counts them as erased; those that were given up stay so, and wear stays.
     pub fn clear(&mut self, superblocks: u32, good: u32) {
         let old = std::mem::take(&mut self.all);
         self.all = (0..superblocks)
@@ -76,7 +75,7 @@ impl Superblocks {
         &self.all
     }
 
-    /// Without those of the static SLC cache.
+    /// All but those of the static SLC cache.
     #[inline(always)]
     pub fn ordinary(&self) -> &[Superblock] {
         &self.all[..self.ordinary]
@@ -100,24 +99,24 @@ impl Superblocks {
         &mut self.all
     }
 
-    /// Whether one belongs to the static SLC cache.
+    /// True if a superblock belongs to the static SLC cache.
     pub fn is_static(&self, index: u32) -> bool {
         index as usize >= self.ordinary
     }
 
-    /// First address of one.
+    /// First address of a superblock.
     #[inline(always)]
     pub fn begin_of(&self, index: u32) -> u32 {
         index * self.pages[0]
     }
 
-    /// Pages of one as it is used now.
+    /// Pages of a superblock as it is used now.
     #[inline(always)]
     pub fn pages_of(&self, index: u32) -> u32 {
         self.pages[usize::from(self.all[index as usize].slc)]
     }
 
-    /// What a free one counts among the free pages.
+    /// Pages that a superblock counts for while it is free.
     pub fn counts_free(&self, index: u32) -> u64 {
         if self.is_static(index) { 0 } else { u64::from(self.pages[0]) }
     }
@@ -128,14 +127,14 @@ impl Superblocks {
         good as u64 * u64::from(self.pages[0])
     }
 
-    /// Superblock `index` is full and may become a victim.
+    /// Seals superblock `index`, which is full and may become a victim.
     pub fn seal(&mut self, index: u32) {
         let s = &mut self.all[index as usize];
         (s.state, s.sealed) = (State::Sealed, self.sealed);
         self.sealed += 1;
     }
 
-    /// Wear of one, in erases after use with all bits per cell.
+    /// Wear of a superblock, in erases after use with all bits per cell.
     pub fn cycles(&self, index: u32) -> u32 {
         let s = self.get(index);
         self.weighted(s.erases, s.slc_erases)
@@ -152,9 +151,8 @@ impl Superblocks {
         (0..self.all.len() as u32).map(|index| self.cycles(index)).collect()
     }
 
-    /// Wears on what was erased since their wear was `before`, `times` times what they wore
-    /// together and evenly, those of the static SLC cache apart; returns each one's wear before and
-    /// after.
+    /// Wears superblocks on: `times` times their common and even wear since it was `before`, those
+    /// of the static SLC cache apart; returns each one's wear before and after.
     pub fn wear_on(&mut self, before: &[u32], times: f64) -> Vec<Range<u32>> {
         let mut worn: Vec<_> = self.cycles_of_all().into_iter().map(|c| c..c).collect();
         for part in [0..self.ordinary, self.ordinary..self.all.len()] {

@@ -1,10 +1,10 @@
-//! Garbage collection and folding: copying valid pages out of a victim, behind writes, in the
-//! background, in idle time, or in the foreground, while only the reserve is left.
+//! Garbage collection and folding: copies of valid pages out of a victim, after writes, in the
+//! background, in idle time, or in the foreground while only the reserve is left.
 //!
-//! One loop copies for all of them ([`Gc::copy_while`]); what each may take says its caller, behind
-//! writes the ledger (`pacing.rs`). Which superblock is emptied is the victim policy's choice
-//! (`firmware/ftl/victims.rs`). Copies use the flash core, dies, channels and the write buffer like
-//! any other work, so what they cost is what they occupy.
+//! One loop makes all copies ([`Gc::copy_while`]). The caller sets the budget of each, after writes
+//! the ledger (`pacing.rs`). The victim policy chooses the superblock (`firmware/ftl/victims.rs`).
+//! Copies use the flash core, dies, channels and the write buffer like any other work, so they cost
+//! the time that they occupy. Everything else of the drive is reached through a port (`port.rs`).
 
 mod pacing;
 pub mod port;
@@ -20,30 +20,30 @@ use crate::superblock::{Purpose, Source};
 use pacing::Ledger;
 use port::{GcPort, Need, NextStep, PacePort};
 
-/// How the flash core works on copies.
+/// Kind of core time that copies take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Core {
-    /// Commands wait behind it: one copy after the other, as soon as the buffer has room.
+    /// Commands wait for it: one copy after the other, as soon as the buffer has space.
     Busy,
-    /// It has no command: only what a copy costs is work, not the wait for room.
+    /// No command is there: only the cost of a copy is work, not the wait for space.
     Idle,
-    /// Another core does it, beside commands.
+    /// Another core copies, in parallel with commands.
     Beside,
-    /// As [`Core::Busy`], but only commands of the reclaim group wait behind it.
+    /// As [`Core::Busy`], but only commands of the reclaim group wait for it.
     OfGroup,
 }
 
-/// What each reclaim group has to itself, where there are several.
+/// State of each reclaim group, on drives with several.
 struct OfGroups {
-    /// Of all but the current one.
+    /// Ledger and `data_ready` of each group but the current one.
     parked: Vec<(Ledger, Nanos)>,
-    /// Until when its copies take it.
+    /// Time until which its copies take a group.
     until: Vec<Nanos>,
 }
 
 persist!(OfGroups: parked, until);
 
-/// What is copied, and how.
+/// Purpose, trigger and core of copies.
 #[derive(Clone, Copy)]
 struct Job {
     purpose: Purpose,
@@ -51,30 +51,30 @@ struct Job {
     core: Core,
 }
 
-/// What a step of copying came to; nothing before the first.
+/// Result of the last copy step; empty before the first.
 #[derive(Clone, Copy, Default)]
 pub struct Step {
-    /// Pages copied; none: the victim was given back.
+    /// Pages copied; 0 if the victim was retired.
     pub pages: u32,
-    /// Pages given back, in 1/65536.
+    /// Pages reclaimed, in 1/65536.
     given: u64,
-    /// Time of the core, its wait for the buffer included.
+    /// Time of the core, with its wait for the buffer.
     took: Nanos,
-    /// Superblocks given back so far.
+    /// Superblocks retired so far.
     retired: u32,
 }
 
-/// Garbage collection's pace and progress.
+/// Pace and progress of garbage collection.
 pub struct Gc {
     ledger: Ledger,
-    /// No write is admitted before this: the end of the newest round.
+    /// End of the newest round: no write is admitted before.
     writes_from: Nanos,
     idle: Option<Idle>,
-    /// How long the flash core has no command until it works for itself; none if it never does.
+    /// Time without a command after which the flash core works for itself; none if it never does.
     idle_after: Option<Nanos>,
-    /// When the data copied so far is in the controller.
+    /// Time when the data copied so far is in the controller.
     data_ready: Nanos,
-    /// Since when the flash core has had no command, if it is known to have none.
+    /// Beginning of the time without a command, if it is known to have begun.
     idle_since: Option<Nanos>,
     copied_pages: u64,
     groups: Option<Box<OfGroups>>,
@@ -114,42 +114,42 @@ impl Gc {
         port.enter(group);
     }
 
-    /// Until when copies take a reclaim group, of a drive with several.
+    /// Time until which copies take a reclaim group, on drives with several.
     pub fn takes_until(&self, group: usize) -> Nanos {
         self.groups.as_ref().map_or(Nanos::ZERO, |groups| groups.until[group])
     }
 
-    /// Copies may begin then, as far as the cores are concerned: commands wait behind them.
+    /// Time when copies may begin, as far as the cores are concerned; commands wait for them.
     #[inline(always)]
     fn free_at<P: GcPort>(&self, port: &P, controller: &mut Controller) -> Nanos {
         let at = controller.ftl_core().free_at();
         self.groups.as_ref().map_or(at, |groups| at.max(groups.until[port.group()]))
     }
 
-    /// Who copies, where one core would be busy with it.
+    /// Core that copies while commands wait.
     #[inline(always)]
     fn core(&self) -> Core {
         if self.groups.is_some() { Core::OfGroup } else { Core::Busy }
     }
 
-    /// Forgets what is under way, as after a power cut.
+    /// Forgets copies under way, as after a power cut.
     pub fn restart(&mut self, spec: &Spec) {
         *self = Gc { copied_pages: self.copied_pages, ..Gc::new(spec) };
     }
 
-    /// Whether what it has overdrawn can be.
+    /// Checks the debts that were read back.
     pub fn check(&self) -> Result<(), StateError> {
         let Some(groups) = &self.groups else { return self.ledger.check() };
         groups.parked.iter().try_for_each(|(ledger, _)| ledger.check())?;
         self.ledger.check()
     }
 
-    /// Pages copied so far, by folding as well.
+    /// Pages copied so far, folding included.
     pub fn copied_pages(&self) -> u64 {
         self.copied_pages
     }
 
-    /// Runs behind a host command that wrote `pages`, if free space is low enough; `backpressure`:
+    /// Runs after a host command that wrote `pages`, if free space is low enough. `backpressure`:
     /// the write buffer fills.
     ///
     /// # Errors
@@ -171,12 +171,12 @@ impl Gc {
         Ok(())
     }
 
-    /// Since when writes may be admitted, as far as copies are concerned.
+    /// Time from which writes may be admitted, as far as copies are concerned.
     pub fn writes_from(&self) -> Nanos {
         self.writes_from
     }
 
-    /// Whether free space is so low that it runs behind writes.
+    /// True if free space is so low that collection runs after writes.
     pub fn runs<P: PacePort>(&self, port: &P) -> bool {
         self.ledger.starts_at(port.free_pages())
     }
@@ -208,7 +208,7 @@ impl Gc {
             return self.run_deferred(had_debt, port, controller);
         }
         match self.core() {
-            // Apart, so that a copy of a drive with one group does not ask.
+            // A function of its own, so that copies of a drive with one group do not ask.
             Core::OfGroup => self.run_in_group(port, controller),
             _ => self.run_as(Core::Busy, port, controller),
         }
@@ -220,7 +220,7 @@ impl Gc {
         self.run_as(Core::OfGroup, port, controller);
     }
 
-    /// Copies what is due behind a command.
+    /// Makes the copies that are due after a command.
     #[inline(always)]
     fn run_as<P: PacePort>(&mut self, core: Core, port: &mut P, controller: &mut Controller) {
         let job = Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core };
@@ -232,7 +232,7 @@ impl Gc {
         self.ledger.settle();
     }
 
-    /// Copies what is due in the background or in a round.
+    /// Makes the copies that are due in the background or in a round.
     #[cold]
     #[inline(never)]
     fn run_deferred<P: PacePort>(
@@ -260,11 +260,11 @@ impl Gc {
         self.writes_from = port.copies_programmed_at(first..port.copies_taken());
     }
 
-    /// Copies flash page by flash page, and gives victims back, as long as `next` says from when on
-    /// to go on, by when the core is done and what the step before came to. False if there is no
-    /// victim.
+    /// Copies flash page by flash page, and retires victims. Before each step, `next` returns when
+    /// it begins, or `None` to stop; it is given the time when the core is done and the result of
+    /// the last step. Returns false if there is no victim.
     ///
-    /// When flash is the limit, a busy core waits, and the host behind it.
+    /// Where flash is the limit, a busy core waits, and the host waits for it.
     #[inline(always)]
     fn copy_while<P: GcPort>(
         &mut self,
@@ -278,8 +278,8 @@ impl Gc {
         let (mut at, mut step) = (from, Step::default());
         while let Some(begin) = next(self, port, at, step) {
             let purpose = match purpose {
-                // With no room but for the rest of the victim behind writes, that one goes on,
-                // whatever it gives.
+                // Without space beyond the rest of the victim after writes, that victim goes on,
+                // whatever it gains.
                 Purpose::Idle if !port.has(Need::CopyBesideVictim) => Purpose::Collection,
                 _ => purpose,
             };
@@ -311,7 +311,7 @@ impl Gc {
         true
     }
 
-    /// Copies take a reclaim group until then, and so much of a core's work.
+    /// Keeps a reclaim group busy with copies until then, and counts the core's work.
     #[cold]
     fn take_group(&mut self, group: usize, until: Nanos, cost: Nanos, controller: &mut Controller) {
         controller.ftl_core().work_beside(cost);
@@ -320,7 +320,7 @@ impl Gc {
         }
     }
 
-    /// Copies what is valid in a flash page to a stream; returns what it costs the core.
+    /// Copies the valid pages of a flash page to a stream; returns the cost for the core.
     #[inline(always)]
     pub fn copy<P: GcPort>(
         &mut self,
@@ -336,8 +336,8 @@ impl Gc {
         controller.costs().copy(source.extents, source.pages)
     }
 
-    /// Collects in the foreground, superblock by superblock, while `lacks` says so of as many as
-    /// were emptied; returns when the host may go on.
+    /// Collects in the foreground, superblock by superblock, while `lacks` returns true for the
+    /// number of superblocks emptied; returns when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`] if there is no victim; [`DeviceError::Policy`].
@@ -363,8 +363,8 @@ impl Gc {
         if found { Ok(self.free_at(port, controller)) } else { Err(DeviceError::NoSpace) }
     }
 
-    /// Runs in the foreground until more than the reserve is free, or by a quantum until the host
-    /// has room behind its copies; returns when the host may go on.
+    /// Collects in the foreground until more than the reserve is free, or by a quantum until the
+    /// host has space after its copies; returns when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
@@ -392,7 +392,7 @@ impl Gc {
         self.make_room(port, controller, |port, _| !port.has(Need::CopyBesideReserve))
     }
 
-    /// Folds while `next` says so, by what the step before came to; commands wait behind it.
+    /// Folds while `next` returns true for the result of the last step; commands wait for it.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
@@ -420,12 +420,12 @@ impl Gc {
         Ok(())
     }
 
-    /// Whether the drive works while nothing is asked of it.
+    /// True if the drive works while no command is there.
     pub fn works_when_idle(&self) -> bool {
         self.idle_after.is_some()
     }
 
-    /// Whether the flash core may have been idle for so long until `at` that it worked for itself.
+    /// True if the flash core may have been idle for so long until `at` that it worked for itself.
     #[inline(always)]
     pub fn may_have_idled(&self, at: Nanos, controller: &Controller) -> bool {
         self.idle_after.is_some_and(|after| {
@@ -433,21 +433,21 @@ impl Gc {
         })
     }
 
-    /// A command reaches the flash core.
+    /// Notes that a command reaches the flash core.
     pub fn end_idle(&mut self) {
         self.idle_since = None;
     }
 
-    /// Since when the flash core has had no command.
+    /// Beginning of the time without a command on the flash core.
     pub fn idle_since(&mut self, controller: &Controller) -> Nanos {
         *self.idle_since.get_or_insert(controller.work().1)
     }
 
     /// Collects garbage while the flash core has no command until `until`, as the profile allows.
     ///
-    /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks
-    /// for what has been done by then. A copy that has begun is finished, and a command that comes
-    /// waits for it.
+    /// Idle time has no events of its own: the next command, or the end of the idle time, asks for
+    /// the work done by then. A copy that has begun is finished, and a command that comes waits for
+    /// it.
     pub fn run_until<P: PacePort>(
         &mut self,
         until: Nanos,

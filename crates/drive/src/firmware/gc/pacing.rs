@@ -1,27 +1,30 @@
-//! How much garbage collection runs behind the host's writes: a control loop on free space, carried
-//! out by pacers.
+//! Amount of garbage collection after the host's writes: a control loop on free space, carried out
+//! by pacers.
 //!
-//! Model: for each page that the host writes one must be given back. A victim with a share u of
+//! Model: for each page that the host writes one must be reclaimed. A victim with a share u of
 //! valid pages gives 1 - u of its pages for u copied, so this takes u / (1 - u) copies. That
 //! balance is multiplied by a gain: below one while more than the target is free, above one below
 //! it, by the distance from the target. So free space settles at the target, and write
-//! amplification is what the victims there hold: policy, spare space and load decide it, no count
-//! of pages. Per page that the host writes, garbage collection takes no more of the flash core than
-//! its duty limit, which grows below the target. It binds after a fill, when victims are nearly
-//! full; then free space falls until they are not. Where a profile says so, the duty limit counts
-//! only the first pages of a command: firmware that copies a bounded piece between two commands,
-//! whatever their size. Likewise it runs once for each word line that the host fills instead of
-//! behind each command: its reads overlap on the dies then, and writes behind them wait for the
-//! flash core. Background collection (Yan et al., "Tiny-Tail Flash", FAST 2017): while the write
-//! buffer has room, what is to be given back adds up. So many pages a second are copied in the
-//! background, and once more than that is due a round is: a word line of all planes of every die at
-//! once, before whose end no write is admitted; reads pass. Once the buffer is full, collection
-//! runs behind word lines again, so that a saturated drive is even. Sources: the balance is
-//! arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so is a hypothesis:
-//! docs/adr/0024-garbage-collection-as-a-control-loop.md. guess: background and rounds, in view of
-//! SSD-iq's latencies (Haas et al., VLDB 2025), where below saturation some writes of the 7450s
-//! wait milliseconds. Left out: the flash core's work for copies in the background and in rounds,
-//! as if another core did it.
+//! amplification follows from the valid pages of the victims there: policy, spare space and load
+//! decide it, no count of pages. Per page that the host writes, garbage collection takes no more of
+//! the flash core than its duty limit, which grows below the target. It binds after a fill, when
+//! victims are nearly full; then free space falls until they are not. With `gc.duty_pages_max` the
+//! duty limit counts only the first pages of a command: firmware that copies a bounded piece
+//! between two commands, whatever their size. With `gc.runs_behind` it runs once for each word line
+//! that the host fills instead of after each command: its reads overlap on the dies then, and
+//! writes after them wait for the flash core.
+//!
+//! Background collection (Yan et al., "Tiny-Tail Flash", FAST 2017): while the write buffer has
+//! space, the debt adds up. So many pages a second are copied in the background, and once more than
+//! that is due a round is made: a word line of all planes of every die at once, before whose end no
+//! write is admitted; reads pass. Once the buffer is full, collection runs after word lines again,
+//! so that a saturated drive is even.
+//!
+//! Sources: the balance is arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware
+//! paces so is a hypothesis: docs/adr/0024-garbage-collection-as-a-control-loop.md. guess:
+//! background and rounds, in view of SSD-iq's latencies (Haas et al., VLDB 2025), where below
+//! saturation some writes of the 7450s wait milliseconds. Left out: the flash core's work for
+//! copies in the background and in rounds, as if another core did it.
 
 use drivebay_units::Nanos;
 
@@ -30,7 +33,7 @@ use crate::persist::{StateError, persist};
 use crate::policy_plugin::Pace;
 use crate::profile::{BackgroundSpec, PAGES_MAX, PacingSpec};
 
-/// What garbage collection is behind by, and may take.
+/// Debts of garbage collection, and its budgets.
 #[derive(Debug)]
 pub struct Ledger {
     spec: PacingSpec,
@@ -38,7 +41,7 @@ pub struct Ledger {
     deferral: Option<BackgroundSpec>,
     /// Time of the flash core, nanoseconds.
     core_time: Pacer,
-    /// Pages to be given back, in 1/65536.
+    /// Pages to be reclaimed, in 1/65536.
     debt: Pacer,
     /// Pages that the host wrote since it ran.
     written: Pacer,
@@ -54,7 +57,7 @@ impl Ledger {
         Ledger { spec, deferral, core_time: empty, debt: empty, written: empty, background: empty }
     }
 
-    /// No more is kept than can be.
+    /// Checks that no pacer holds more than it can.
     pub fn check(&self) -> Result<(), StateError> {
         self.core_time.check(0)?;
         self.debt.check(if self.deferral.is_some() { TOKENS_MAX } else { 0 })?;
@@ -62,13 +65,14 @@ impl Ledger {
         self.background.check(TOKENS_MAX)
     }
 
-    /// Whether garbage collection runs at this much free space.
+    /// True if garbage collection runs at this much free space.
     #[inline(always)]
     pub fn starts_at(&self, free: u64) -> bool {
         free < self.spec.start_free
     }
 
-    /// The host wrote so many `pages`: how many it runs for now, if it does.
+    /// Counts `pages` that the host wrote; returns the pages that collection runs for now, if it is
+    /// due.
     #[inline(always)]
     pub fn due(&mut self, pages: u64) -> Option<u64> {
         self.written.feed(pages);
@@ -80,7 +84,7 @@ impl Ledger {
         self.spec.foreground_victims
     }
 
-    /// Whether work may be deferred.
+    /// True if work may be deferred.
     #[inline(always)]
     pub fn may_defer(&self) -> bool {
         self.deferral.is_some()
@@ -92,7 +96,7 @@ impl Ledger {
         Pace { gain_256: self.spec.gain_256(free), duty_256: self.spec.duty_256(free) }
     }
 
-    /// The host wrote `pages`; `duty`: the duty limit at the present clock.
+    /// Adds the debt of `pages` that the host wrote; `duty`: the duty limit at the present clock.
     #[inline(always)]
     pub fn add_debt(&mut self, pages: u64, duty: Nanos, pace: Pace) {
         let pages = pages.min(PAGES_MAX);
@@ -100,27 +104,27 @@ impl Ledger {
         self.debt.feed((pages * pace.gain_256) << 8);
     }
 
-    /// Whether another flash page may be copied behind the command.
+    /// True if another flash page may be copied after the command.
     #[inline(always)]
     pub fn allows(&self) -> bool {
         self.core_time.allows() && self.debt.allows()
     }
 
-    /// A copy took so much core time and gave so much, in 1/65536 pages.
+    /// Spends core time and reclaimed pages (in 1/65536) of a copy.
     #[inline(always)]
     pub fn spend(&mut self, time: Nanos, given: u64) {
         self.core_time.draw(time.0);
         self.debt.draw(given);
     }
 
-    /// What was not used behind a command is not kept; what is overdrawn is.
+    /// Drops what was not used after a command; overdrafts stay.
     #[inline(always)]
     pub fn settle(&mut self) {
         self.core_time.keep(0);
         self.debt.keep(0);
     }
 
-    /// Time goes on to `at`, and what is due is deferred; time without debts copies nothing later.
+    /// Moves the time on to `at` and defers what is due; time without debts allows no later copies.
     pub fn defer(&mut self, had_debt: bool, at: Nanos) {
         self.core_time.keep(0);
         self.background.feed_time(at, TOKENS_MAX);
@@ -129,13 +133,13 @@ impl Ledger {
         }
     }
 
-    /// Whether there is something to give back.
+    /// True if there is a debt.
     pub fn has_debt(&self) -> bool {
         self.debt.allows()
     }
 
-    /// So many pages were copied in the background, which gave so much: whether another flash page
-    /// may be.
+    /// Counts pages copied in the background and the pages that this reclaimed; returns true if
+    /// another flash page may be copied.
     pub fn copies_in_background(&mut self, pages: u64, given: u64) -> bool {
         let Some(deferral) = &self.deferral else { return false };
         self.background.draw(deferral.interval.times(pages).0);
@@ -151,7 +155,7 @@ impl Ledger {
         (gives > 0 && self.debt.tokens() > gives).then_some(pages)
     }
 
-    /// A round's copy gave so much.
+    /// Spends the pages that a copy of a round reclaimed.
     pub fn spend_in_round(&mut self, given: u64) {
         self.debt.draw(given);
     }

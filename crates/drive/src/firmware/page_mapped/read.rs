@@ -1,4 +1,4 @@
-//! The way of a read behind the host core: look-up, flash, and up the link.
+//! Reads after the host core: look-up, flash, and up the link.
 
 use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
@@ -11,7 +11,7 @@ use crate::profile::Costs;
 use crate::stage::Stage;
 
 impl PageMappedMedia {
-    /// Look-up, flash page by flash page, and up the link as each arrives.
+    /// Looks up, reads flash page by flash page, and moves each up the link as it arrives.
     #[inline]
     pub(super) fn read(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let (first, last) = self.touched(io);
@@ -51,8 +51,8 @@ impl PageMappedMedia {
         path.book(Stage::Link, end, ready)
     }
 
-    /// Reads on in a stream, of which a part may have been fetched ahead, and fetches what comes
-    /// next.
+    /// Reads on in a stream, of which a part may have been fetched ahead, and fetches the next
+    /// part.
     #[inline(never)]
     fn read_stream(&mut self, from: Nanos, stream: usize, io: Io, path: &mut Path) -> Nanos {
         let ready = self.read_many(from, Some(stream), io, path);
@@ -73,8 +73,8 @@ impl PageMappedMedia {
         ready
     }
 
-    /// Bytes that must come over the channel for what an I/O reads of `len` pages from `lpn` on:
-    /// error correction works on whole pieces of 4 KiB.
+    /// Bytes that an I/O's `len` pages from `lpn` on take on the channel: error correction works on
+    /// whole pieces of 4 KiB.
     #[inline(always)]
     fn frames(&self, io: Io, lpn: u32, len: u32) -> u64 {
         if self.page_shift == SHIFT_4K {
@@ -85,8 +85,8 @@ impl PageMappedMedia {
         ((end.div_ceil(8) - begin / 8) << SHIFT_4K) * SECTOR_BYTES
     }
 
-    /// Where a page lies, and how many from it to `last` lie right behind one another in its flash
-    /// page.
+    /// Address of a page, and the number of pages from it to `last` that follow one another in its
+    /// flash page.
     #[inline(always)]
     fn extent_of(&self, lpn: u32, last: u32) -> (Option<Ppa>, u32) {
         let ftl = &self.backend.ftl;
@@ -118,7 +118,7 @@ impl PageMappedMedia {
                 (end, parts, len)
             };
             lpn += len;
-            // Partial first and last pages: what is left over goes with the last extent.
+            // The rest of partial first and last pages goes with the last extent.
             let share = if lpn > last.0 { left } else { left.min(u64::from(len) * unit_bytes) };
             left -= share;
             let up = path.link.move_up(self.backend.path.now(), end, share);
@@ -130,7 +130,7 @@ impl PageMappedMedia {
         path.book(Stage::Link, latest.1, latest.0)
     }
 
-    /// Brings `bytes` of `len` consecutive pages out of one flash page, the buffer, or nowhere
+    /// Reads `bytes` of `len` consecutive pages out of one flash page, the buffer, or nowhere
     /// (unmapped).
     ///
     /// `from` must not go back from call to call. Returns when they are in the controller, and the
@@ -151,8 +151,7 @@ impl PageMappedMedia {
         (read.done, read.parts)
     }
 
-    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as
-    /// well).
+    /// True if the page `len` further on follows in the same flash page (or is unmapped as well).
     #[inline(always)]
     fn continues(&self, first: Option<Ppa>, next: Option<Ppa>, len: u32) -> bool {
         let page_shift = self.geometry.page_shift;

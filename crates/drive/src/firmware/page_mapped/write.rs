@@ -1,9 +1,9 @@
-//! The way of writes behind the write path: a place on flash for every page, and the program of a
-//! die once its planes are full; flush, TRIM and Write Zeroes.
+//! Commands that change data, after the write path: a place on flash for every page, and the
+//! program of a die once its planes are full; flush, TRIM and Write Zeroes.
 //!
-//! A flush programs what is there: the open flash page is padded, and dies of which only some
-//! planes are filled are programmed with those (a program of one plane takes as long as one of
-//! all). Sources: NVMe base specification 2.0, commands Flush, Write, Write Zeroes and Dataset
+//! A flush programs the contents of the buffer: the open flash page is padded, and dies with some
+//! full planes are programmed with those (a program of one plane takes as long as one of all).
+//! Sources: NVMe base specification 2.0, commands Flush, Write, Write Zeroes and Dataset
 //! Management.
 
 use drivebay_units::{Lpn, Nanos};
@@ -18,7 +18,7 @@ use crate::stage::Stage;
 use crate::superblock::Mode;
 
 impl PageMappedMedia {
-    /// A write whose data has come through the write path.
+    /// Serves a write whose data has come through the write path.
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -52,7 +52,7 @@ impl PageMappedMedia {
         }
         if io.op == Op::WriteFua && self.flush_waits {
             let safe = match self.backend.ftl.has_groups() {
-                // Its group may have had no room.
+                // Its group may have had no space.
                 true => self.backend.flush(clock),
                 false => self.backend.make_durable(stream, clock, u64::from(count)),
             };
@@ -62,7 +62,7 @@ impl PageMappedMedia {
         Ok(clock)
     }
 
-    /// The flash core's work for a command that writes `pages` pages.
+    /// Work of the flash core for a command that writes `pages` pages.
     #[inline(always)]
     fn write_pass(&mut self, from: Nanos, pages: u64, path: &mut Path) -> Nanos {
         let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
@@ -108,7 +108,7 @@ impl PageMappedMedia {
         Ok(clock)
     }
 
-    /// Goes on in the reclaim group of a stream; returns from when on.
+    /// Goes on in the reclaim group of a stream; returns the time from which that is possible.
     #[cold]
     fn enter_group(&mut self, stream: usize, from: Nanos, path: &mut Path) -> Nanos {
         let group = self.backend.ftl.streams().group_of(stream);
@@ -117,9 +117,8 @@ impl PageMappedMedia {
     }
 
     /// Opens the next superblock of one of the host's streams, collecting garbage in the foreground
-    /// while only the reserve is left.
-    ///
-    /// `at`: when the command passed the flash core. Returns when it may go on.
+    /// while only the reserve is left; returns when the command may go on. `at`: time when it
+    /// passed the flash core.
     #[cold]
     fn open_for_host(
         &mut self,
@@ -151,8 +150,8 @@ impl PageMappedMedia {
         Ok(may_go_on)
     }
 
-    /// Read-modify-write: the old contents of partly written first and last pages are read behind
-    /// the command, whose data is safe in the buffer; it is programmed when they have come.
+    /// Reads the old contents of partly written first and last pages (read-modify-write), after the
+    /// command, whose data is safe in the buffer; its program waits for them.
     #[cold]
     fn merge_edges(&mut self, from: Nanos, io: Io, path: &mut Path) {
         for lpn in self.edges(io).into_iter().flatten() {
@@ -162,7 +161,7 @@ impl PageMappedMedia {
         }
     }
 
-    /// The first and the last page, each if the I/O covers only a part of it; one page counts once.
+    /// First and last page, each if the I/O covers only a part of it; one page counts once.
     fn edges(&self, io: Io) -> [Option<Lpn>; 2] {
         let (first, last) = self.touched(io);
         let end = io.lba + u64::from(io.sectors);
@@ -171,12 +170,12 @@ impl PageMappedMedia {
         [(cut_first || cut_last && one).then_some(first), (cut_last && !one).then_some(last)]
     }
 
-    /// Whether a sector's beginning lies inside a page; the drive's end does not.
+    /// True if a sector begins inside a page; the drive's end does not.
     fn cuts_page(&self, lba: u64) -> bool {
         !lba.is_multiple_of(1 << self.page_shift) && lba != self.geometry.user_sectors
     }
 
-    /// Flush: everything acknowledged so far goes to flash.
+    /// Programs everything acknowledged so far (Flush).
     pub(super) fn flush(&mut self, from: Nanos, path: &mut Path) -> Nanos {
         let begin = self.run_ftl_core(from, |costs| costs.write_command, path);
         if !self.flush_waits {
@@ -186,8 +185,8 @@ impl PageMappedMedia {
         path.book(Stage::Buffer, begin, safe)
     }
 
-    /// Reclaim Unit Handle Update: the handle's next write begins a new superblock. What is left of
-    /// the present one is filled with nothing, as open blocks are closed.
+    /// Makes a handle's next write begin a new superblock (Reclaim Unit Handle Update). The rest of
+    /// the present one is padded, as open blocks are closed.
     pub(super) fn update_handle(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let begin = self.run_ftl_core(from, |costs| costs.write_command, path);
         let stream = self.backend.ftl.streams().of_place(io.handle);
@@ -226,8 +225,7 @@ impl PageMappedMedia {
         path.book(Stage::Map, from, ready)
     }
 
-    /// Write Zeroes: whole pages are unmapped, partial ones at the edges written with the rest
-    /// kept.
+    /// Unmaps whole pages, and writes partial ones at the edges with the rest kept (Write Zeroes).
     pub(super) fn write_zeroes(
         &mut self,
         from: Nanos,

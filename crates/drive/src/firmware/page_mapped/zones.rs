@@ -1,14 +1,14 @@
-//! What Zone Management Send comes to on flash: a finish fills what is left of the zone's
-//! superblock at the rate of the dies, a reset gives its superblocks back without a copy. What is
-//! in a zone's random write area stays in the write buffer; what the write pointer passes is
-//! programmed, once, whether it was written or not.
+//! Zone Management Send on flash: a finish fills the rest of the zone's superblock at the rate of
+//! the dies, a reset reclaims its superblocks without a copy. Data in a zone's random write area
+//! stays in the write buffer; pages that the write pointer passes are programmed, once, whether
+//! they were written or not.
 //!
-//! Both are done in steps, and commands go between: a finish row by row over all dies, a reset for
-//! a slice of the flash core's time. An erase that fails without spare flash leaves a zone less
-//! (`Zones::shrink`). Source: resets and finishes of a WD ZN540 (NVMeBenchmarks, arXiv 2310.19094):
-//! a finish takes what is left at the drive's write rate, a reset longer the more was written.
-//! guess: steps, and that they are the flash core's. Left out: a superblock that a zone has not
-//! begun, which a finish leaves free.
+//! Both are done in steps, with other commands between them: a finish row by row over all dies, a
+//! reset for a slice of the flash core's time. An erase that fails without spare flash removes a
+//! zone (`Zones::shrink`). Source: resets and finishes of a WD ZN540 (NVMeBenchmarks, arXiv
+//! 2310.19094): a finish takes what is left at the drive's write rate, a reset longer the more was
+//! written. guess: steps, and that they are the flash core's. Left out: a superblock that a zone
+//! has not begun, which a finish leaves free.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ use crate::profile::ZoneSpec;
 use crate::stage::Stage;
 
 impl PageMappedMedia {
-    /// A step of a command that the zones have taken (`firmware/zones.rs`).
+    /// Serves a step of a command that the zones have accepted (`firmware/zones.rs`).
     #[cold]
     pub(super) fn manage_zone(
         &mut self,
@@ -51,7 +51,7 @@ impl PageMappedMedia {
         })
     }
 
-    /// The pages at the end of a zone's sectors that are not yet on flash.
+    /// Pages at the end of a zone's sectors that are not yet on flash.
     fn uncommitted(&self, sectors: Range<u64>) -> (Lpn, u32) {
         let (begin, end) = (self.page_of(sectors.start).0, self.page_of(sectors.end).0);
         let is_left = |page: &u32| self.backend.ftl.look_up(Lpn(*page)).is_none();
@@ -59,7 +59,7 @@ impl PageMappedMedia {
         (Lpn(end - count), count)
     }
 
-    /// What is left of a zone's sectors in its random write area goes to flash.
+    /// Programs the rest of a zone's sectors in its random write area.
     fn commit(
         &mut self,
         sectors: Range<u64>,
@@ -111,7 +111,7 @@ impl PageMappedMedia {
         let is_first = path.left == Nanos::ZERO;
         if is_first {
             let written = zones.reset_ps_per_sector * u64::from(io.sectors) / 1000;
-            // What has not filled a row is still in the buffer: no block has begun.
+            // Pages that fill no row are still in the buffer: no block has begun.
             let closes = is_active && pages > self.row_pages();
             path.left = Nanos(zones.reset.0 + written + if closes { zones.close.0 } else { 0 });
         }
@@ -129,7 +129,7 @@ impl PageMappedMedia {
         clock
     }
 
-    /// The flash core's work for an append beside a write.
+    /// Work of the flash core for an append, in addition to that for a write.
     #[cold]
     pub(super) fn append_pass(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         match self.zones {
@@ -138,7 +138,7 @@ impl PageMappedMedia {
         }
     }
 
-    /// A write to a zone is acknowledged.
+    /// Acknowledges a write to a zone.
     #[cold]
     pub(super) fn acknowledge(&self, at: Nanos, io: Io, path: &mut Path) -> Nanos {
         let Some(zones) = &self.zones else { return at };
@@ -146,8 +146,8 @@ impl PageMappedMedia {
         path.book(Stage::Firmware, at, at.after(zones.write_latency).after(more))
     }
 
-    /// The pages that a write brings to flash, of so many from the first one on: all, but of a
-    /// write to a random write area those that its end moves the write pointer over.
+    /// Pages that a write programs: all of `count` from `first` on, or for a write to a random
+    /// write area those that its end moves the write pointer over.
     #[cold]
     pub(super) fn place_in_zone(&self, first: Lpn, count: u32, io: Io) -> (Lpn, u32) {
         match self.zones {
@@ -160,8 +160,8 @@ impl PageMappedMedia {
         }
     }
 
-    /// A zone's first block is about to be written through a stream whose superblock may be
-    /// another's.
+    /// Closes a stream's superblock, which may be another zone's, before a zone's first block is
+    /// written.
     #[cold]
     pub(super) fn begin_zone(&mut self, first: Lpn, stream: usize, at: Nanos) {
         if self.zones.is_some_and(|zones| first.0.is_multiple_of(zones.pages)) {

@@ -1,18 +1,18 @@
-//! How long a read waits for the program or erase that it suspends, where one longest wait does not
+//! Wait of a read for the program or erase that it suspends, where one longest wait does not
 //! describe it.
 //!
 //! Sources: an array operation is a row of pulses and verifications, and stops between two of them
 //! (Wu and He, FAST 2012); erases take longer to stop than programs, and their pulses are long (Kim
 //! et al., ATC 2019). Model: the wait for a program is drawn from the exponential distribution, up
 //! to the profile's longest: of all distributions with a given mean the one that assumes least, and
-//! no maker publishes its own. The wait for an erase is what is left of a pulse: anything up to the
+//! no maker publishes its own. The wait for an erase is the rest of a pulse: anything up to the
 //! longest is as likely. A draw is a hash of the time and the die. Where the profile says so, a
 //! program that a host's read suspends restarts: pulses rise step by step (ISPP), and firmware that
 //! does not keep the step begins at the lowest. Its word line is programmed at once then, so that
-//! what was done of the pages before is done anew as well. guess: which firmware does that; no
-//! maker has published its own. One that restarted too often is finished first. Not modelled: that
-//! an erase is, and what going on costs otherwise. Reads of copies suspend without that cost:
-//! firmware can have them wait.
+//! the work on the pages before is done anew as well. guess: which firmware does that; no maker has
+//! published its own. One that restarted too often is finished first. Not modelled: restarts of
+//! erases, and other costs of going on. Reads of copies suspend without that cost: firmware can
+//! have them wait.
 
 use drivebay_units::{Nanos, mix_upper};
 
@@ -21,11 +21,11 @@ use crate::profile::SuspensionSpec;
 
 /// Draws in the table: the longest wait for a program is 7.6 means.
 const DRAWS: usize = 1024;
-/// A program that restarted so often is finished before a read. guess: seldom reached beside some
-/// hundred reads of a die a second.
+/// Number of restarts after which a program is finished before a read. guess: seldom reached with
+/// some hundred reads of a die a second.
 const RESTARTS_MAX: u32 = 10;
 
-/// Waits by what is suspended.
+/// Waits by the suspended operation.
 pub struct Suspension {
     /// Quantiles of the wait for a program; all the same without a mean.
     program: Box<[Nanos; DRAWS]>,
@@ -33,7 +33,7 @@ pub struct Suspension {
     erase: Option<Nanos>,
     /// By die: number of its newest erase.
     erases: Vec<u32>,
-    /// Where programs restart, by a ring's entry; empty where they go on.
+    /// Restarts by a ring's entry; empty where programs go on.
     restarts: Vec<Restart>,
 }
 
@@ -45,7 +45,7 @@ struct Restart {
     /// Nanoseconds of a whole program up to this page of its word line; zero for an erase, which
     /// goes on.
     whole: u32,
-    /// How often it may.
+    /// Number of restarts left.
     left: u32,
 }
 
@@ -75,13 +75,14 @@ impl Suspension {
         self.note_program(entry, Nanos::ZERO);
     }
 
-    /// Whether programs restart.
+    /// True if programs restart.
     #[inline]
     pub fn restarts(&self) -> bool {
         !self.restarts.is_empty()
     }
 
-    /// A ring's entry is a program now, which takes so long from the start of its word line.
+    /// Notes that a ring's entry is a program now, which takes so long from the start of its word
+    /// line.
     #[inline]
     pub fn note_program(&mut self, entry: usize, whole: Nanos) {
         if let Some(restart) = self.restarts.get_mut(entry) {
@@ -90,8 +91,8 @@ impl Suspension {
         }
     }
 
-    /// How long a read that comes to a die at `at` waits for the write with this number and entry
-    /// of a ring, and how long that then takes at least; `restarts`: programs do.
+    /// Wait of a read that comes to a die at `at` for the write with this number and entry of a
+    /// ring, and the least time that the write takes afterwards. `restarts`: programs restart.
     #[inline]
     pub fn suspend(
         &mut self,

@@ -1,10 +1,10 @@
-//! How long the array works: tR and tPROG of a flash page, tBERS of a block.
+//! Times of the array: tR and tPROG of a flash page, tBERS of a block.
 //!
-//! The only place that knows these times, so variation between dies, blocks, word lines and page
-//! types is a change of this file alone. Sources: the profile's `[nand]` and `[slc_cache]`. Model:
-//! tPROG by page type; tR likewise where the profile says so; both are those of one bit per cell in
-//! superblocks of the SLC cache. Places differ as `physics/variation.rs` has it. Not modelled:
-//! change with wear.
+//! No other file knows these times, so variation between dies, blocks, word lines and page types
+//! changes this file alone. Sources: the profile's `[nand]` and `[slc_cache]`. Model: tPROG by page
+//! type, and with `nand.read_by_type_us` tR too; both are those of one bit per cell in superblocks
+//! of the SLC cache. Places differ as `physics/variation.rs` has it. Not modelled: change with
+//! wear.
 
 use crate::physics::variation::Variation;
 use drivebay_units::{Divider, Nanos, Rng};
@@ -27,7 +27,8 @@ pub struct Timing {
     page_types: usize,
     /// A flash page's row is its number shifted by this.
     row_shift: u32,
-    /// What one tR does not describe; absent where it does, so that such drives pay nothing for it.
+    /// Times that one tR does not describe; absent where it does, so that such drives pay nothing
+    /// for it.
     by_page: Option<Box<ByPage>>,
     variation: Option<Box<Variation>>,
 }
@@ -91,8 +92,7 @@ impl Timing {
         self.program_as(page, self.row(page))
     }
 
-    /// What programming the pages of a word line before this one takes, where they are programmed
-    /// at once.
+    /// Time to program the pages of a word line before this one, where they are programmed at once.
     pub fn word_line_before(&self, page: u32) -> Nanos {
         if self.by_page.as_ref().is_some_and(|by_page| by_page.slc(page).is_some()) {
             return Nanos::ZERO;
@@ -114,17 +114,17 @@ impl Timing {
         variation.map_or(self.erase, |v| v.of_erase(superblock, die, self.erase))
     }
 
-    /// Of so many erases of superblocks, those that take their time.
+    /// Number of erases, of so many, that take their full time.
     pub fn erases_that_take_time(&self, erases: u64) -> u64 {
         (erases as f64 / self.erase_one_in) as u64
     }
 
-    /// Mean tR, for what reads many pages of all types.
+    /// Mean tR, for reads of many pages of all types.
     pub fn read_nominal(&self) -> Nanos {
         self.read
     }
 
-    /// A superblock is written from now on with one bit per cell, or with all.
+    /// Notes that a superblock is written from now on with one bit per cell, or with all.
     pub fn set_slc(&mut self, superblock: u32, slc: bool) {
         let modes = self.by_page.as_mut().map(|by_page| &mut by_page.is_slc);
         if let Some(mode) = modes.and_then(|modes| modes.get_mut(superblock as usize)) {

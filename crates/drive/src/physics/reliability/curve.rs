@@ -11,11 +11,11 @@ use crate::profile::ReliabilitySpec;
 const POINTS: usize = 4096;
 const RATE_MIN: f64 = 1e-9;
 const RATE_MAX: f64 = 0.5;
-/// The spread is summed over so many standard deviations to both sides, in this step.
+/// Standard deviations to both sides over which the spread is summed, and steps per deviation.
 const DEVIATIONS: i32 = 5;
 const STEPS_PER_DEVIATION: i32 = 8;
 
-/// A function as a table of its values.
+/// A function stored as a table of its values.
 pub struct Curve {
     low: f64,
     step: f64,
@@ -23,7 +23,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// For this code and this spread of pages.
+    /// Computes the curve for this code and this spread of pages.
     pub fn new(spec: &ReliabilitySpec) -> Curve {
         let low = log(RATE_MIN);
         let step = (log(RATE_MAX) - low) / (POINTS - 1) as f64;
@@ -43,7 +43,7 @@ impl Curve {
         }
     }
 
-    /// The mean over pages whose rates spread lognormally.
+    /// Mean over pages whose rates have a lognormal spread.
     fn spread(&self, deviation: f64) -> Curve {
         let last = DEVIATIONS * STEPS_PER_DEVIATION;
         let nodes = || (-last..=last).map(|i| f64::from(i) / f64::from(STEPS_PER_DEVIATION));
@@ -79,7 +79,7 @@ fn ln_factorial(n: u32) -> f64 {
 /// Probability of more than `limit` events where `mean` are expected.
 fn poisson_above(mean: f64, limit: u32, ln_factorial: f64) -> f64 {
     let at_limit = exp(f64::from(limit) * log(mean) - mean - ln_factorial);
-    // From the limit away from the mean, terms only shrink: sum that side.
+    // Terms only shrink from the limit away from the mean, so that side is summed.
     let (mut term, mut sum) = (at_limit, 0.0);
     if mean > f64::from(limit) {
         let mut n = limit;

@@ -1,4 +1,4 @@
-//! `policy.h` in Rust, version 1. It says what each function is asked and may answer.
+//! `policy.h` in Rust, version 1. `policy.h` documents the arguments and answers of each function.
 #![allow(dead_code)]
 
 use std::ffi::c_void;

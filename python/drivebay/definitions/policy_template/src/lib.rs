@@ -1,7 +1,7 @@
 //! A policy of drivebay: the victim of garbage collection is the emptiest among the oldest
 //! superblocks.
 //!
-//! `WINDOW` says how many of the oldest it looks at: 1 is FIFO, `usize::MAX` is greedy. Source:
+//! `WINDOW` is the number of oldest ones considered: 1 is FIFO, `usize::MAX` is greedy. Source:
 //! windowed greedy as in Hu et al. (SYSTOR 2009).
 
 mod abi;
@@ -11,18 +11,18 @@ use std::slice;
 
 use abi::{ABI, Drive, Superblock, Table};
 
-/// How many of the oldest candidates are looked at.
+/// Number of oldest candidates that are considered.
 const WINDOW: usize = usize::MAX;
 
-/// What this policy keeps from one decision to the next: plain numbers, as the drive copies and
-/// saves them.
+/// State kept from one decision to the next: plain numbers, because the drive copies and saves
+/// them as bytes.
 #[repr(C)]
 struct State {
     /// Victims chosen so far.
     victims: u64,
 }
 
-/// The rule itself: a candidate's index.
+/// The policy: returns a candidate's index.
 fn choose(state: &mut State, superblocks: &[Superblock]) -> usize {
     state.victims += 1;
     let mut oldest: Vec<usize> =
@@ -44,8 +44,8 @@ unsafe extern "C" fn choose_victim(
     drive: *const Drive,
     superblocks: *const Superblock,
 ) -> u32 {
-    // SAFETY: drivebay gives the state that `state_bytes` asked for, to nobody else at the same
-    // time, and a list of so many superblocks; both are valid for this call.
+    // SAFETY: drivebay passes a state of the size that `state_bytes` returned, which no other call
+    // uses at the same time, and a list of this many superblocks; both are valid for this call.
     let (state, superblocks) = unsafe {
         let count = (*drive).superblocks as usize;
         (&mut *state.cast::<State>(), slice::from_raw_parts(superblocks, count))
@@ -67,7 +67,7 @@ static TABLE: Table = Table {
     read_retried: None,
 };
 
-/// What drivebay asks for when it loads the library.
+/// The table that drivebay reads when it loads the library.
 #[unsafe(no_mangle)]
 pub extern "C" fn drivebay_policy() -> *const Table {
     &TABLE

@@ -4,9 +4,9 @@
 //! A die's programs end one after another, so the next to end is the first of one of the dies. A
 //! die programs the pages of a word line at once (one-pass programming): their data stays until the
 //! last of them is done. Source: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories",
-//! 2016). guess: when a drive's firmware frees what; no maker has published its own. Left out: a
-//! word line that a superblock's end or a power cut leaves short; the die's next programs count
-//! with it.
+//! 2016). guess: the order and time in which a drive's firmware frees places; no maker has
+//! published its own. Left out: a word line that a superblock's end or a power cut leaves short;
+//! the die's next programs count with it.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -21,16 +21,16 @@ use crate::timeline::NEVER;
 
 /// Programs whose places have not come free, by die.
 pub struct Release {
-    /// Each program, and how many places it gives back.
+    /// Each program, and the number of places that it frees.
     dies: Vec<VecDeque<(Ticket, u32)>>,
-    /// Dies with as many programs as it takes for some to give their places back, by when the last
-    /// of these ended when it was looked at: not before that, as reads only move an end to later.
+    /// Dies with enough programs to free some places, by the time when the last of these ended when
+    /// it was looked at: not before that, as reads only move an end to later.
     next: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Programs of a die that give their places back together.
+    /// Programs of a die that free their places together.
     together: usize,
     /// Places that have come free so far, or will at a time that is known.
     freed: u64,
-    /// When the newest of them does.
+    /// Time when the newest of them comes free.
     freed_at: Nanos,
 }
 
@@ -47,7 +47,7 @@ impl Release {
         }
     }
 
-    /// A die was given a program that takes the data of so many places.
+    /// Notes a program of a die that takes the data of so many places.
     pub fn note_program(&mut self, die: u32, program: Ticket, places: u32) {
         let programs = &mut self.dies[die as usize];
         programs.push_back((program, places));
@@ -56,8 +56,8 @@ impl Release {
         }
     }
 
-    /// When so many places have come free; the end of time if that takes programs not yet given to
-    /// flash. Cost: some steps of a heap of dies where more must come free.
+    /// Time when so many places have come free; the end of time if that takes programs that are not
+    /// yet asked of the flash. Cost: some steps of a heap of dies where more must come free.
     pub fn freed_at(&mut self, places: u64, nand: &Nand) -> Nanos {
         while self.freed < places {
             let Some(mut first) = self.next.peek_mut() else { return NEVER };
@@ -80,21 +80,22 @@ impl Release {
         self.freed_at
     }
 
-    /// Works out what follows from programs that were read back.
+    /// Derives what follows from programs that were read back.
     pub fn derive(&mut self) {
         let full = |&(_, programs): &(u32, &VecDeque<_>)| programs.len() >= self.together;
         let dies = (0..).zip(&self.dies).filter(full);
         self.next = dies.map(|(die, _)| Reverse((Nanos::ZERO, die))).collect();
     }
 
-    /// All is lost or programmed: so many places have come free.
+    /// Begins anew: so many places have come free.
     pub fn restart(&mut self, places: u64) {
         self.dies.iter_mut().for_each(VecDeque::clear);
         (self.freed, self.freed_at) = (places, Nanos::ZERO);
         self.derive();
     }
 
-    /// Whether its programs can be known to the flash, and make up all places `given` to it so far.
+    /// Checks that the flash can know its programs and that they make up all places `given` to it
+    /// so far.
     pub fn check(&self, given: u64, nand: &Nand) -> Result<(), StateError> {
         let programs = || self.dies.iter().flatten();
         let known = programs().all(|&(program, _)| nand.end_of(program) < NEVER);

@@ -27,10 +27,10 @@ from drivebay.common import data
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles, suites
 from drivebay.definitions.suites import Test
-from drivebay.report.digest import FORMAT, STEADINESS, Json, digest, unchanged
-from drivebay.report.markup import Bar, Published
-from drivebay.report.runs import Entry
-from drivebay.report.thin import rounded
+from drivebay.report.base.markup import Bar, Published
+from drivebay.report.base.runs import Entry
+from drivebay.report.peers.digest import FORMAT, STEADINESS, Json, digest, unchanged
+from drivebay.report.peers.thin import rounded
 from drivebay.results import files
 
 FOLDER = "catalog-results"

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drivebay.report import theme
+from drivebay.report.base import theme
+from drivebay.report.base.markup import Html, text
 from drivebay.report.charts.model import (
     CROWDED,
     Axis,
@@ -30,7 +31,6 @@ from drivebay.report.charts.model import (
     lines_of,
     pane_spans,
 )
-from drivebay.report.markup import Html, text
 
 FINE = 2
 """Coordinate units per pixel."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from drivebay import analysis
-from drivebay.analysis.published import said, specification
+from drivebay.analysis.published import specification, statement
 from drivebay.common import units
-from drivebay.report.markup import Child, Html, cited, details, el, linked, table
-from drivebay.report.runs import Entry
-from drivebay.report.text import number
+from drivebay.report.base.markup import Child, Html, cited, details, el, linked, table
+from drivebay.report.base.runs import Entry
+from drivebay.report.base.text import number
 from drivebay.results import Result
 
 LEAF = {"value", "source", "range", "unit", "note"}
@@ -70,7 +70,7 @@ def _printed(entry: Entry) -> list[Html]:
     tables: dict[str, list[list[Child]]] = {}
     for row in specification(entry.review.drive) if entry.review.drive else ():
         name = f"{row.metric[:1].upper()}{row.metric[1:]}"
-        tables.setdefault(row.source, []).append([name, said(row), row.condition])
+        tables.setdefault(row.source, []).append([name, statement(row), row.condition])
     return [
         table(["", "", ""], rows, caption=["Published: ", cited(source)], kind="data narrow")
         for source, rows in tables.items()

@@ -15,7 +15,7 @@ from drivebay.analysis.groups import NAMES, mix_words
 from drivebay.analysis.modified import changes
 from drivebay.common import units
 from drivebay.definitions.suites import Test, spoken
-from drivebay.report.theme import SERIES
+from drivebay.report.base.theme import SERIES
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from importlib import resources
 
 from drivebay.common import units
-from drivebay.report import chapters, competitors, reference, summary, theme
+from drivebay.report.base import theme
+from drivebay.report.base.markup import Child, Html, el, packed, script_json, table
+from drivebay.report.base.runs import Entry, who_of
 from drivebay.report.charts.model import Panel
-from drivebay.report.digest import Json
-from drivebay.report.markup import Child, Html, el, packed, script_json, table
-from drivebay.report.render_page import Page
-from drivebay.report.render_svg import picture, tiles
-from drivebay.report.runs import Entry, who_of
-from drivebay.report.sections import pages as pages_of
-from drivebay.report.sections import section
+from drivebay.report.pages import chapters, reference, summary
+from drivebay.report.pages.sections import pages as pages_of
+from drivebay.report.pages.sections import section
+from drivebay.report.peers import competitors
+from drivebay.report.peers.digest import Json
+from drivebay.report.render.page import Page
+from drivebay.report.render.svg import picture, tiles
 from drivebay.results.manifest import Tool
 
 POLICY = (
@@ -219,7 +221,7 @@ def _about(all_entries: Sequence[Entry]) -> Html:
 @functools.cache
 def asset(name: str) -> str:
     """Content of a file in `assets`."""
-    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+    return (resources.files("drivebay.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def plotly() -> str:

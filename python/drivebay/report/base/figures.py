@@ -9,10 +9,10 @@ from drivebay.analysis import Measured
 from drivebay.analysis.fidelity import interval_words
 from drivebay.analysis.figures import SD, Figure
 from drivebay.analysis.published import address
-from drivebay.report.markup import Bar, Child, Html, Published, bars, details, el, facts, table
-from drivebay.report.runs import Run
-from drivebay.report.text import DASH, GAP, number, quantity
-from drivebay.report.text import latency as latency_words
+from drivebay.report.base.markup import Bar, Child, Html, Published, bars, details, el, facts, table
+from drivebay.report.base.runs import Run
+from drivebay.report.base.text import DASH, GAP, number, quantity
+from drivebay.report.base.text import latency as latency_words
 
 TIE_PERCENT = 1.0
 """guess: figures closer than this share a rank."""

@@ -12,16 +12,17 @@ from collections.abc import Iterable, Sequence
 from drivebay.analysis import Measured, explain
 from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Phase, Test
-from drivebay.report import kinds, verdict
+from drivebay.report import kinds
+from drivebay.report.base.figures import facts_of, figure_bars
+from drivebay.report.base.markup import Child, Html, details, el, heading, linked
+from drivebay.report.base.runs import Entry, Run, run_differently, runs_of, short_title
+from drivebay.report.base.text import GAP, load, number, preparation, step_words, tenancy
+from drivebay.report.base.text import kind as _kind
 from drivebay.report.charts import stages
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import facts_of, figure_bars
 from drivebay.report.kinds.generic import BarOf, charts_of
-from drivebay.report.markup import Child, Html, details, el, heading, linked
-from drivebay.report.render_page import Page, pairs
-from drivebay.report.runs import Entry, Run, run_differently, runs_of, short_title
-from drivebay.report.text import GAP, load, number, preparation, step_words, tenancy
-from drivebay.report.text import kind as _kind
+from drivebay.report.pages import verdict
+from drivebay.report.render.page import Page, pairs
 
 PAGES = {
     "performance-consistency": "Performance consistency",

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from drivebay.report import theme
+from drivebay.report.base import theme
+from drivebay.report.base.markup import Child, Html, chart_text, el
+from drivebay.report.base.runs import Entry
 from drivebay.report.charts.model import (
     Axis,
     Chart,
@@ -25,9 +27,7 @@ from drivebay.report.charts.model import (
     pane_spans,
     rounded,
 )
-from drivebay.report.markup import Child, Html, chart_text, el
-from drivebay.report.render_svg import still
-from drivebay.report.runs import Entry
+from drivebay.report.render.svg import still
 
 Json = dict[str, Any]
 TICK_FORMS = {"plain": ",", "si": "~s", "signed": "+,"}

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from drivebay.analysis.effects import Effect, FigureEffects, Interaction, Level, Study
 from drivebay.analysis.replicates import Estimate, FigurePoints
+from drivebay.report.base.markup import Bar, Child, Html, bars, details, el, table
+from drivebay.report.base.text import DASH, GAP, number, quantity
+from drivebay.report.base.theme import SERIES
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, from_zero
-from drivebay.report.markup import Bar, Child, Html, bars, details, el, table
-from drivebay.report.page import document
-from drivebay.report.render_page import Page
-from drivebay.report.text import DASH, GAP, number, quantity
-from drivebay.report.theme import SERIES
+from drivebay.report.pages.review import document
+from drivebay.report.render.page import Page
 
 PARTS_SHOWN = 8
 POINTS_SHOWN = 200

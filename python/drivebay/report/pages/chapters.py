@@ -14,19 +14,21 @@ from dataclasses import replace
 from typing import Any
 
 from drivebay.analysis import nearest
-from drivebay.report import competitors, kinds, verdict
+from drivebay.report import kinds
+from drivebay.report.base.figures import beneath, figure_bars, own_bars, published_of, ranked
+from drivebay.report.base.markup import CUT, Bar, Child, Html, bars, el, table
+from drivebay.report.base.runs import Entry, Run, capacity, runs_of, short_title, who_of
+from drivebay.report.base.text import DASH, GAP, inside, quantity
 from drivebay.report.charts import time
 from drivebay.report.charts.bars import bar_panel
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import beneath, figure_bars, own_bars, published_of, ranked
 from drivebay.report.kinds import client
 from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.kinds.replay import BUSY
-from drivebay.report.markup import CUT, Bar, Child, Html, bars, el, table
-from drivebay.report.render_page import Page, pairs
-from drivebay.report.runs import Entry, Run, capacity, runs_of, short_title, who_of
-from drivebay.report.sections import doubt_of
-from drivebay.report.text import DASH, GAP, inside, quantity
+from drivebay.report.pages import verdict
+from drivebay.report.pages.sections import doubt_of
+from drivebay.report.peers import competitors
+from drivebay.report.render.page import Page, pairs
 
 TITLES = {
     "summary": "Verdict",

@@ -15,10 +15,10 @@ from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
 from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
-from drivebay.report.figures import between
-from drivebay.report.markup import Child, Html, cited, details, el, publication, table
-from drivebay.report.runs import Entry, capacity, run_differently
-from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
+from drivebay.report.base.figures import between
+from drivebay.report.base.markup import Child, Html, cited, details, el, publication, table
+from drivebay.report.base.runs import Entry, capacity, run_differently
+from drivebay.report.base.text import DASH, GAP, inside, number, percent, quantity
 
 DIFFERENCES_MAX = 6
 WORTH_PERCENT = 1.0

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from drivebay.common.errors import UserError
 from drivebay.report.charts.model import Chart, Limits, Panel, Series, rounded
-from drivebay.report.render_svg import picture
+from drivebay.report.render.svg import picture
 
 ZOOM = 2
 """Pixels of the PNG per pixel of the page."""
@@ -97,8 +97,20 @@ def csv_of(chart: Chart) -> str:
         ]
         lows, highs = (rounded([end[at] if end else math.nan for end in ends]) for at in (0, 1))
         for row in zip(x, rounded(series.y), spread, lows, highs, strict=True):
-            rows.writerow([series.title, series.unit, *row])
+            rows.writerow(map(_no_formula, (series.title, series.unit, *row)))
     return out.getvalue()
+
+
+def _no_formula(cell: float | str | None) -> float | str | None:
+    """Returns the cell. A text that a spreadsheet would run as a formula begins with an apostrophe.
+
+    Source: OWASP, CSV Injection.
+
+    >>> _no_formula("=1+1"), _no_formula(-1.0)
+    ("'=1+1", -1.0)
+    """
+    is_formula = isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{cell}" if is_formula else cell
 
 
 def _ends(series: Series) -> Sequence[Limits | None]:

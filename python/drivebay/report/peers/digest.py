@@ -13,11 +13,12 @@ from drivebay.analysis import Measured, Review, explain
 from drivebay.analysis.comparable import how
 from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
-from drivebay.report import figures, kinds
+from drivebay.report import kinds
+from drivebay.report.base import figures
+from drivebay.report.base.runs import Entry, bench_run, capacity, drive_title
+from drivebay.report.base.text import number
 from drivebay.report.kinds.generic import BARS_MAX
-from drivebay.report.render_page import encoded
-from drivebay.report.runs import Entry, bench_run, capacity, drive_title
-from drivebay.report.text import number
+from drivebay.report.render.page import encoded
 
 Json = dict[str, Any]
 FORMAT = 1

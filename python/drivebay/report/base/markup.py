@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivebay.analysis.published import address, addresses
-from drivebay.report.text import number
+from drivebay.report.base.text import number
 
 
 class Html(str):

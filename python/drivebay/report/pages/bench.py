@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivebay.analysis import explain, trust
-from drivebay.report import page
-from drivebay.report.competitors import SUITE
-from drivebay.report.digest import STEADINESS, Json, digest
-from drivebay.report.markup import Html, el, script_json, squeezed
-from drivebay.report.render_page import broken
-from drivebay.report.runs import Entry
-from drivebay.report.sections import PAGES, in_order, page_title
+from drivebay.report.base.markup import Html, el, script_json, squeezed
+from drivebay.report.base.runs import Entry
+from drivebay.report.pages import review as page
+from drivebay.report.pages.sections import PAGES, in_order, page_title
+from drivebay.report.peers.competitors import SUITE
+from drivebay.report.peers.digest import STEADINESS, Json, digest
+from drivebay.report.render.page import broken
 from drivebay.results import files
 
 INDEX = "index.html"

@@ -15,12 +15,13 @@ from drivebay.analysis import Measured, explain, trust
 from drivebay.analysis.consistency import Consistency
 from drivebay.analysis.stages import StageShare, meaning
 from drivebay.analysis.thermal import Thermal
-from drivebay.report import competitors, kinds
-from drivebay.report.digest import Json
-from drivebay.report.figures import TIE_PERCENT, ranks
+from drivebay.report import kinds
+from drivebay.report.base.figures import TIE_PERCENT, ranks
+from drivebay.report.base.runs import Entry, runs_of
+from drivebay.report.base.text import inside, percent, quantity
 from drivebay.report.kinds.generic import LOWER, BarOf
-from drivebay.report.runs import Entry, runs_of
-from drivebay.report.text import inside, percent, quantity
+from drivebay.report.peers import competitors
+from drivebay.report.peers.digest import Json
 
 KEY_KINDS = {
     "cache": 1,

@@ -1,0 +1,1 @@
+"""Building blocks of the report: text, colours, markup, runs, and figures as HTML."""

@@ -1,0 +1,1 @@
+"""Pages: the report of reviews, the Bench, and the page of a sweep."""
