@@ -201,6 +201,7 @@ def test_older_forms_lack_latencies_and_lengths(tmp_path: Path) -> None:
     # 1000 MB of version 3 are in a unit that it does not define.
     assert deep.workload.unknown == ("duration_s",) and deep.workload.span_bytes is None
     report = drivebay.report.write([tmp_path / "imported"]).read_text()
+    assert "capacity not known" in report
     assert "length not known" in report and "I/Os not counted" in report
     unknown, warnings = imported(CDM_6.replace("6.0.2", "4.1.0"), tmp_path)
     assert len(unknown.phases()) == 2 and "Sequential Read Q32 T1 is left out" in warnings
