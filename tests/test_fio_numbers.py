@@ -23,8 +23,8 @@ from drivebay.analysis import review
 from drivebay.cli.entry import run
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.lab.fio_import import importer
-from drivebay.lab.fio_import.importer import import_fio
 from drivebay.lab.fio_import.jobs import jobs_of
+from drivebay.lab.imports import import_files
 from drivebay.results.records import PhaseResult
 from drivebay.targets.fio import parse
 from drivebay.targets.fio.figures import Part, Unreadable
@@ -102,7 +102,9 @@ def import_in_memory(path: Path, document: dict[str, Any]) -> bool:
     """Whether the document becomes phases; False if it is refused in one of the foreseen ways."""
     try:
         jobs = jobs_of(Part(document))
-        phases = importer._converted(path, document, jobs, set())[1] if jobs else []
+        phases = [importer._phase(job, path) for job in jobs]
+        if jobs:
+            importer.imported(path, document, jobs, phases)
     except (Unreadable, ValidationError):
         return False
     for phase in phases:
@@ -154,7 +156,7 @@ def test_what_is_imported_can_be_reviewed(version: str, tmp_path: Path) -> None:
         with changed(document, draw):
             path.write_text(json.dumps(document))
         try:
-            folder = import_fio([path], tmp_path / f"{number}")
+            folder = import_files("fio", [path], tmp_path / f"{number}")
         except UserError as problem:
             assert str(path) in problem.message and problem.hint
             assert not (tmp_path / f"{number}").exists()
@@ -199,7 +201,7 @@ def test_an_impossible_option_is_told_by_its_name(option: str, value: str, tmp_p
     document["jobs"][0]["job options"].update({option: value, "group_reporting": "1"})
     (tmp_path / "a.json").write_text(json.dumps(document))
     with pytest.raises(UserError) as caught:
-        import_fio([tmp_path / "a.json"], tmp_path / "old")
+        import_files("fio", [tmp_path / "a.json"], tmp_path / "old")
     named = f"jobs[0].job options.{option}"
     assert f"a.json cannot be imported: {named}: '{value[:50]}" in caught.value.message
 
@@ -209,7 +211,7 @@ def test_numbers_that_are_not_read_do_not_matter(tmp_path: Path) -> None:
     document["jobs"][0]["read"]["bw_dev"] = math.nan
     document["jobs"][0]["eta"] = 10**308
     (tmp_path / "a.json").write_text(json.dumps(document))
-    assert results.load(import_fio([tmp_path / "a.json"], tmp_path / "old")).steps
+    assert results.load(import_files("fio", [tmp_path / "a.json"], tmp_path / "old")).steps
 
 
 @pytest.mark.parametrize("line", ["500, inf, 0", "500, nan, 0", "500, -1, 0", "9" * 400 + ", 1, 0"])
@@ -223,7 +225,7 @@ def test_an_impossible_line_of_a_log_does_not_count(line: str, tmp_path: Path) -
     for kind in ("iops", "lat"):
         (tmp_path / f"log_{kind}.1.log").write_text(f"{line}\n{log}{line}\n")
     (tmp_path / "a.json").write_text(json.dumps(document))
-    (step,) = results.load(import_fio([tmp_path / "a.json"], tmp_path / "old")).steps
+    (step,) = results.load(import_files("fio", [tmp_path / "a.json"], tmp_path / "old")).steps
     seconds = step.table("series", step.phases()[0].label).to_pydict()
     assert sum(seconds["reads"]) == job["read"]["total_ios"]
     latencies = [one for one in seconds["latency_ns_mean"] if one is not None]

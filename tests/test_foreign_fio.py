@@ -19,7 +19,7 @@ from drivebay import results
 from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
-from drivebay.lab.fio_import.importer import import_fio
+from drivebay.lab.imports import import_files
 from drivebay.report.base.text import load
 
 MEAN_NS = 100_000
@@ -75,7 +75,7 @@ def imported(tmp_path: Path, content: bytes | dict[str, Any], name: str = "a.jso
     (tmp_path / name).write_bytes(raw)
     out = tmp_path / "imported"
     shutil.rmtree(out, ignore_errors=True)
-    (step,) = results.load(import_fio([tmp_path / name], out)).steps
+    (step,) = results.load(import_files("fio", [tmp_path / name], out)).steps
     return step
 
 

@@ -28,11 +28,11 @@ from drivebay.analysis import review
 from drivebay.common import data, documents
 from drivebay.common.errors import DrivebayError, UserError
 from drivebay.definitions import profiles, suites
-from drivebay.lab.fio_import.importer import import_fio
 from drivebay.lab.fio_import.jobs import jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.fio_import.logs import series
 from drivebay.lab.fio_import.reading import last_document
+from drivebay.lab.imports import import_files
 from drivebay.lab.journal import Journal
 from drivebay.lab.query import query
 from drivebay.lab.sweep import plan, spec
@@ -121,7 +121,7 @@ def read_log(path: Path) -> None:
 
 
 def import_output(path: Path) -> None:
-    import_fio([path], path.parent / "imported")
+    import_files("fio", [path], path.parent / "imported")
     results.load(path.parent / "imported")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +33,7 @@ def computed(phase: PhaseResult) -> PhaseFigures:
         latency_mean_ns=phase.metrics.get("latency_ns_mean") or _mean_latency_ns(phase.series),
         waf=phase.metrics.get("waf"),
     )
+    step = _as_reported(step, phase.metrics)
     where = stages.shares(phase.stages, total_ios=total)
     throttled = phase.metrics.get("throttled_s")
     bench = benches.storage_bench(
@@ -50,6 +51,17 @@ def computed(phase: PhaseResult) -> PhaseFigures:
         bench,
         phase.metrics,
         latency.by_direction(phase.histogram),
+    )
+
+
+def _as_reported(step: ladders.Step, metrics: Mapping[str, float]) -> ladders.Step:
+    """The row with rates and percentiles that another program reports (`results.foreign`)."""
+    reported = {q: metrics.get(f"latency_us_p{q:g}") for q in step.percentiles_us}
+    return replace(
+        step,
+        rate_mb_s=metrics.get("mb_per_s", step.rate_mb_s),
+        iops=metrics.get("iops", step.iops),
+        percentiles_us={q: reported[q] or us for q, us in step.percentiles_us.items()},
     )
 
 
@@ -75,7 +87,10 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
     peak = timeline.highest(phase.timeline.temperature_c)
     return [
         per_io("latency_mean", "Mean latency", step.latency_mean_us, "µs", n),
-        *(percentile(q, us, n) for q, us in step.percentiles_us.items()),
+        *(
+            percentile(q, us, n if us or phase.histogram.total else 0)
+            for q, us in step.percentiles_us.items()
+        ),
         *slow_shares(phase),
         per_io("waf", "Write amplification", step.waf, "", n, absent(step.waf)),
         *of_power([phase]),
@@ -86,7 +101,7 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
 
 def percentile(q: float, us: float | None, n: int, key: str = "", suffix: str = "") -> Figure:
     """A latency percentile with the width of its bin; `key` and `suffix` name the phase."""
-    note = "" if us is not None else "too few I/Os for this percentile"
+    note = "" if us is not None else "too few I/Os for this percentile" if n else absent(us)
     width = None if us is None else us * latency.BIN_ERROR_PERCENT / 100
     figure = per_io(f"latency_p{q:g}{key}", f"Latency p{q:g}{suffix}", us, "µs", n, note)
     return replace(figure, spread=width, spread_kind="width of the histogram's bin")
@@ -100,12 +115,19 @@ def _per_second(key: str, label: str, value: float | None, unit: str, seconds: i
 def slow_shares(phase: PhaseFigures, key: str = "", suffix: str = "") -> list[Figure]:
     """Share of I/Os over each of the reviews' limits; the bin of the limit counts in full."""
     n = phase.histogram.total
-    none = "" if n else "no I/O was completed"
+    reported = {} if n else {ms: phase.metrics.get(f"over_{ms}_ms_percent") for ms in SLOW_MS}
+    none = (
+        ""
+        if n or None not in reported.values()
+        else absent(None)
+        if phase.step.iops
+        else "no I/O was completed"
+    )
     return [
         per_io(
             f"over_{limit}_ms{key}",
             f"I/Os over {limit} ms{suffix}",
-            latency.share_slower_percent(phase.histogram, limit * 10**6) if n else None,
+            latency.share_slower_percent(phase.histogram, limit * 10**6) if n else reported[limit],
             "%",
             n,
             none,

@@ -19,7 +19,7 @@ from drivebay.definitions.suites.parts import Content, Data, Rounds, Score, Stea
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
 DURATION_S_MAX = 30 * 24 * 3600.0
-Unknown = Literal["pattern", "offsets", "queue_depth"]
+Unknown = Literal["pattern", "offsets", "queue_depth", "duration_s"]
 RATE_MIN = 1.0
 """Lowest rate, in requests per second, of a share of a measured rate; fio's rates are whole
 numbers.

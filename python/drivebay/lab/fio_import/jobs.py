@@ -5,8 +5,9 @@ one). fio's `runtime` of a direction is wall time; `job_runtime` (from 3.8) is t
 that are reported as one. Before 2.21 `io_bytes` counted KiB, before 2.99 latencies were
 microseconds and bins were numbered; before 3.39 options without a value, such as `group_reporting`,
 were left out. Histograms: `bins` of json+ if present, of the whole latency or else of its
-completion part; from plain JSON the percentiles that fio lists, each group of I/Os at its upper
-end.
+completion part. Plain JSON has a list of percentiles, which is no distribution: those of several
+directions or threads together are not known, and shares over 10 ms and 100 ms are those of
+`latency_ms`.
 
 So the options do not show whether threads are reported together, nor whose options are shown: jobs
 of one group have those of the first. Counts do: threads of equal length run `job_runtime / runtime`
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -44,6 +45,11 @@ ALL_CLIENTS = "All clients"
 LEVELS = ("2", "4", "8", "16", "32", ">=64")
 """fio's `iodepth_level` entries for more than one I/O at a time."""
 LATENCY_NS_MAX = 2**62
+PERCENTILES = (50.0, 99.0, 99.9, 99.99)
+"""Those of `analysis.latency`."""
+SLOWER = ("20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000")
+"""fio's `latency_ms` above 10 ms; those above 100 ms begin with the fourth."""
+SLOW_MS = {10: SLOWER, 100: SLOWER[3:]}
 Options = Mapping[str, str]
 Key = tuple[str, int, tuple[tuple[str, str], ...]]
 
@@ -57,6 +63,7 @@ class Side:
     runtime_ms: int = 0
     latency_ns_sum: float = 0.0
     bins: dict[int, int] = field(default_factory=dict)
+    percentiles: dict[float, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -84,6 +91,7 @@ class Job:
         default_factory=lambda: {direction: Side() for direction in DIRECTIONS}
     )
     warnings: set[str] = field(default_factory=set)
+    slow: dict[int, float] = field(default_factory=dict)
 
     def setting(self, key: str, default: int | None, *, most: int) -> int | None:
         """Value of an option as an integer up to `most`; None if fio computes it from a
@@ -122,6 +130,20 @@ class Job:
         """Mean number of outstanding I/Os, in all threads together, by Little's law."""
         total = sum(side.latency_ns_sum for side in self.sides.values())
         return total / self.runtime_ms / 1e6 if self.runtime_ms and total > 0 else None
+
+    def metrics(self) -> dict[str, float]:
+        """Figures that fio reports without counts, by their names in `results.foreign`."""
+        mean, sides = self.latency_ns_mean, [side for side in self.sides.values() if side.ios]
+        found = {} if mean is None else {"latency_ns_mean": mean}
+        if any(side.bins for side in sides):
+            return found
+        if self.time_scale == 1:
+            found |= {f"over_{ms}_ms_percent": 100 * n / self.ios for ms, n in self.slow.items()}
+        listed = sides[0].percentiles if len(sides) == 1 else {}
+        for q in PERCENTILES:
+            if q in listed:
+                found[f"latency_us_p{q:g}"] = self.time_scale * listed[q] / 1e3
+        return found
 
     def histogram(self) -> pa.Table:
         """Counts per direction and bin, in rising order."""
@@ -230,8 +252,12 @@ def _add(job: Job, entry: Part) -> None:
     if levels.value:
         single = not any(levels.number(level, 0) for level in LEVELS)
         job.one_at_a_time = single and job.one_at_a_time is not False
+    before, shares = job.ios, entry.of("latency_ms", {})
     for direction in DIRECTIONS:
         _add_side(job, job.sides[direction], entry.of(direction, {}))
+    for limit, keys in SLOW_MS.items() if shares.value else ():
+        share = min(100.0, sum(shares.number(key, 0) for key in keys))
+        job.slow[limit] = job.slow.get(limit, 0.0) + share / 100 * (job.ios - before)
 
 
 def _add_side(job: Job, side: Side, part: Part) -> None:
@@ -261,11 +287,12 @@ def _add_side(job: Job, side: Side, part: Part) -> None:
         job.warnings.add("latency percentiles are of the completion part alone (fio's clat)")
     source = total if of_all else done
     bins = {} if in_us else {int(value): count for value, count in source.counts("bins")}
-    if not bins and (listed := sorted(source.counts("percentile", 100))):
-        bins = _from_percentiles(listed, ios, source.count("max", 0))
-        job.warnings.add(
-            "latencies are known by fio's list of percentiles only: shares over a limit are rough"
-        )
+    listed = {} if bins else dict(source.counts("percentile", 100))
+    if listed:
+        job.warnings.add("fio lists percentiles of latencies, which are no distribution")
+    # Those of several threads are not known.
+    alone = side.ios == ios
+    side.percentiles = {q: scale * value for q, value in listed.items()} if alone else {}
     for value, count in bins.items():
         if count > 0:
             side.bins[value * scale] = side.bins.get(value * scale, 0) + count
@@ -281,25 +308,3 @@ def _agrees_with_rate(part: Part, moved: int, runtime_ms: int) -> None:
             f"{part.where}: io_bytes and bw differ by a factor of {moved / by_rate:.3g}, and in "
             "which unit they are is not known"
         )
-
-
-def _from_percentiles(
-    listed: Iterable[tuple[float, int]], ios: int, highest: int
-) -> dict[int, int]:
-    """Places I/Os at the percentiles that end them; those above the last one at the highest
-    latency.
-
-    >>> _from_percentiles([(50.0, 100), (99.0, 900)], 200, 5000)
-    {100: 100, 900: 98, 5000: 2}
-    """
-    bins: dict[int, int] = {}
-    below = 0
-    for percent, value in listed:
-        upto = min(ios, -int(-percent * ios // 100))
-        if upto > below:
-            bins[value] = bins.get(value, 0) + upto - below
-            below = upto
-    if ios > below:
-        last = max([highest, *bins])
-        bins[last] = bins.get(last, 0) + ios - below
-    return bins

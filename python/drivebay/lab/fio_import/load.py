@@ -118,8 +118,7 @@ def _offsets(job: Job) -> str | None:
         return "permutation" if options["norandommap"] == "0" else "uniform"
     if job.version < FLAGS_SINCE:
         job.warnings.add(
-            "whether each address came once per pass is not known: fio before 3.39 does not tell "
-            "norandommap"
+            "whether each address came once per pass is not known: fio does not tell norandommap"
         )
         return None
     lfsr = options.get("random_generator") == "lfsr"

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from drivebay.common import documents
-from drivebay.lab.fio_import.jobs import DIRECTIONS, Job
+from drivebay.lab.fio_import.jobs import DIRECTIONS, NANOSECONDS_SINCE, Job
 from drivebay.results.records import SERIES_SCHEMA
 from drivebay.targets.fio.figures import RUNTIME_MS_MAX, is_possible
 
@@ -150,6 +150,8 @@ def _paths(job: Job, kind: str, beside: Path) -> list[Path]:
 def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course]:
     """The windows of each thread."""
     logs = [_rows(path, _window_value(job) == "both") for path in _paths(job, kind, beside)]
+    if kind == "lat" and (0, 0) < job.version < NANOSECONDS_SINCE:
+        logs = [[(end, 1e3 * mean, 1e3 * top, way) for end, mean, top, way in log] for log in logs]
     first = min((row[0] for rows in logs for row in rows), default=0.0)
     zero = first - window_ms if first > job.runtime_ms + 2 * window_ms else 0.0
     courses = []

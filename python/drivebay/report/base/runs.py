@@ -143,7 +143,8 @@ def short_title(test: Test) -> str:
 
 def capacity(review: Review) -> str:
     """User capacity as text, such as "512.1 GB"."""
-    return units.si_bytes(float(review.result.target["capacity_bytes"]))
+    size = float(review.result.target["capacity_bytes"])
+    return units.si_bytes(size) if size else "capacity not known"
 
 
 def phase_name(run: Run, phase: PhaseFigures) -> str:

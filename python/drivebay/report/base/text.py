@@ -94,6 +94,8 @@ def load(workload: Workload) -> str:
     '4 KiB random write, queue depth 32, whole drive, 1 h 0 min'
     """
     length = units.duration(workload.duration_s)
+    if "duration_s" in workload.unknown:
+        length = "length not known"
     if workload.until_stable is not None:
         length = f"until stable, at most {length}"
     if workload.until_written_percent is not None:

@@ -251,7 +251,9 @@ def counted(runs: Sequence[Run], what: Literal["ios", "histogram", "seconds"] = 
             total = sum(phase.step.total_ios for phase in phases)
         else:
             total = sum(phase.histogram.total for phase in phases)
-        texts.append(f"n = {total:,} {'samples of 1 s' if what == 'seconds' else 'I/Os'}")
+        unit = "samples of 1 s" if what == "seconds" else "I/Os"
+        reported = not total and what == "ios" and any(phase.step.iops for phase in phases)
+        texts.append("I/Os not counted" if reported else f"n = {total:,} {unit}")
     return spoken(runs, texts)
 
 

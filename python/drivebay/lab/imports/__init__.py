@@ -1,0 +1,188 @@
+"""Importers of other programs' output: one list, by name.
+
+To add one, write a module here with a function `read(path, time_scale) -> ImportedFile`
+(`results.foreign`), add a line to `IMPORTERS`, and describe the format in docs/guides/import.md.
+`read` raises UserError for a file that is not of its format, and Unreadable or a load's
+ValidationError for figures that are impossible.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drivebay.common import documents
+from drivebay.common.documents import printable
+from drivebay.common.errors import UserError
+from drivebay.lab.fio_import.reading import AGAIN
+
+if TYPE_CHECKING:
+    from drivebay.results.foreign import Foreign
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A format: `program` writes it, `form` is the kind of output. A file fits if `mark` is found
+    in its text; `module` has `read`; `again` is the hint for files that cannot be imported."""
+
+    name: str
+    summary: str
+    help: str
+    program: str
+    form: str
+    mark: re.Pattern[str]
+    module: str
+    again: str
+
+
+IMPORTERS = (
+    Importer(
+        "fio",
+        "Import fio's JSON output as a result folder.",
+        "FILE is fio's output with --output-format=json or json+ (better, as it has all\n"
+        "latencies). Logs in the same folder (write_iops_log, write_lat_log with\n"
+        "log_avg_msec up to 1000) add values per second.",
+        "fio",
+        "JSON",
+        re.compile(r'^[ \t]{0,40}"fio version"|\{\s*"fio version"', re.MULTILINE),
+        "drivebay.lab.fio_import.importer",
+        AGAIN,
+    ),
+    Importer(
+        "fio-text",
+        "Import fio's usual text output as a result folder.",
+        "FILE is what fio prints without --output-format (fio 2 and 3): rates, latencies\n"
+        "and percentiles of each job. JSON has more: see drivebay import fio.",
+        "fio",
+        "text",
+        re.compile(r"^.*: \(groupid=\d+, jobs=\d+\): err=", re.MULTILINE),
+        "drivebay.lab.imports.fio_text",
+        "write it again with: fio --output=FILE JOB.fio",
+    ),
+    Importer(
+        "crystaldiskmark",
+        "Import CrystalDiskMark's or KDiskMark's text as a result folder.",
+        "FILE is the text that CrystalDiskMark 3 to 8 (Edit > Copy, File > Save) or\n"
+        "KDiskMark makes.",
+        "CrystalDiskMark",
+        "text",
+        re.compile(
+            r"^[^\w\n]{0,20}(seq|rnd|random)\w*\s[^:\n]{0,40}:\s*[\d.]{1,16}\s*MB/s",
+            re.MULTILINE | re.IGNORECASE,
+        ),
+        "drivebay.lab.imports.crystaldiskmark",
+        "save the text again in CrystalDiskMark: File > Save",
+    ),
+)
+
+
+def read_files(
+    name: str, files: Sequence[Path], *, drive: str | None = None, time_scale: float = 1.0
+) -> Foreign:
+    """Reads files of another program; `Foreign.write` makes a result folder of them.
+
+    Parameters
+    ----------
+    name : that of an importer, or `AUTO`: the only one that all files fit.
+    drive : name of the drive; by default the device that the program reports.
+    time_scale : seconds of the drive's clock per second of the program's, as the drive was served.
+
+    Raises
+    ------
+    UserError
+        If a file is not of the format, is damaged, or has an impossible figure; or if none or two
+        formats fit.
+    """
+    from pydantic import ValidationError
+
+    from drivebay.definitions import mistakes
+    from drivebay.results.foreign import Foreign
+    from drivebay.targets.fio.figures import Unreadable
+
+    if not files:
+        raise UserError("no files were given", f"drivebay import {name} FILE... --out DIR")
+    importer = _recognized(files) if name == AUTO else named(name)
+    read = importlib.import_module(importer.module).read
+    imported = []
+    for path in files:
+        refused = f"{printable(str(path))} cannot be imported"
+        if path.exists() and not path.is_file():
+            raise UserError(f"{refused}: it is not a regular file", "give the path of a file")
+        try:
+            imported.append(read(path, time_scale))
+        except UserError:
+            _refuse_other(path, importer)
+            raise
+        except Unreadable as problem:
+            raise UserError(f"{refused}: {printable(str(problem))}", importer.again) from None
+        except ValidationError as problem:
+            error = mistakes.first(problem)
+            field = f"{refused}: {mistakes.dotted(error['loc'])}"
+            raise mistakes.user_error(
+                error, field, document="a load", hint=importer.again
+            ) from None
+    program, form = importer.program, importer.form
+    return Foreign(importer.name, program, form, imported, drive, time_scale)
+
+
+def import_files(name: str, files: Sequence[Path], out: Path, **more: Any) -> Path:
+    """Makes a result folder of files, as `read_files` reads them, and returns its path."""
+    return read_files(name, files, **more).write(out)
+
+
+def text_of(path: Path, again: str) -> str:
+    """The text of a file in any usual encoding. Raises UserError with this hint if it cannot be
+    read."""
+    shown = printable(str(path))
+    try:
+        return documents.text(documents.read(path, bytes_max=documents.KEPT_BYTES_MAX))
+    except OSError as problem:
+        raise UserError(f"{shown} cannot be read: {problem.strerror}", again) from None
+    except ValueError as problem:
+        raise UserError(f"{shown} cannot be imported: {problem}", again) from None
+
+
+def named(name: str) -> Importer:
+    return next(importer for importer in IMPORTERS if importer.name == name)
+
+
+def _refuse_other(path: Path, importer: Importer) -> None:
+    """Raises UserError if the file fits another importer and not this one."""
+    text = text_of(path, importer.again)
+    others = [other for other in IMPORTERS if other.mark.search(text)]
+    if others and importer not in others:
+        raise UserError(
+            f"{printable(str(path))} is no {importer.form} of {importer.program}",
+            f"it fits: drivebay import {others[0].name}",
+        )
+
+
+def _recognized(files: Sequence[Path]) -> Importer:
+    """The only importer that every file fits."""
+    names = " or ".join(importer.name for importer in IMPORTERS)
+    hint = f"name the format: drivebay import {names}"
+    chosen: Importer | None = None
+    for path in files:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{printable(str(path))} is not a regular file", hint)
+        text, shown = text_of(path, hint), printable(str(path))
+        fitting = [importer for importer in IMPORTERS if importer.mark.search(text)]
+        if not fitting:
+            raise UserError(f"{shown} is of no format that can be imported", hint)
+        if len(fitting) > 1:
+            several = " and ".join(importer.name for importer in fitting)
+            raise UserError(f"{shown} fits several formats: {several}", hint)
+        if chosen not in (None, fitting[0]):
+            raise UserError(
+                f"{shown} is of another format than the files before it: {fitting[0].name}",
+                "import the files of each program by themselves",
+            )
+        chosen = fitting[0]
+    assert chosen is not None, "there are files"
+    return chosen

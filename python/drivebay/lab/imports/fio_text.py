@@ -1,0 +1,232 @@
+"""fio's usual text output, read as one phase per job.
+
+The text is turned into the document that fio would write as JSON, as far as it has its figures, and
+the reader of that JSON does the rest: clones of a job are one phase, and what options say of a load
+holds where the counts do not contradict it. Sources: `show_thread_status_normal` of fio's stat.c
+from 2.0 to 3.40, and output of 3.33. In fio 2 "KB" is 1,024 bytes.
+
+Percentiles are a list, not a distribution: they are metrics ("read_clat_usec_p99"), in fio's words
+and units, and so are minimum, maximum, mean and deviation of slat, clat and lat. There is no
+histogram. Without the line "NAME: (g=0): rw=..." pattern and queue depth are not known.
+
+Leaves out: shares of latencies below 10 ms ("lat (usec): 50=0.19%"), too coarse for percentiles;
+"bw" and "iops" lines, whose samples are of half a second; lines that a mail program has wrapped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from drivebay.common.documents import printable
+from drivebay.common.errors import UserError
+from drivebay.lab.fio_import.importer import imported, phase
+from drivebay.lab.fio_import.jobs import ALL_CLIENTS, Job, jobs_of
+from drivebay.lab.fio_import.load import workload_of
+from drivebay.lab.imports import named, text_of
+from drivebay.results.foreign import ImportedFile
+from drivebay.results.records import SERIES_SCHEMA, PhaseResult
+from drivebay.targets.fio.figures import Part, Unreadable
+
+WAYS = ("read", "write", "trim")
+MIXED = ("rw", "readwrite", "randrw")
+NS = {"nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
+BLOCK_WITHIN = 0.01
+"""By how much the bytes that fio rounds may differ from I/Os times block size."""
+
+_N = r"\s*(\d{1,17}(?:\.\d{1,9})?[kKMG]?)"
+_HEADER = re.compile(
+    r"(?P<name>.{1,200}?): \(g=(?P<group>\d{1,6})\): rw=(?P<rw>[\w:]{1,40}), "
+    r"bs=(?P<bs>.{1,200}?), ioengine=(?P<ioengine>[^\s,]{1,80}), iodepth=(?P<iodepth>\d{1,9})$"
+)
+_BLOCK = re.compile(
+    r"(?P<name>.{1,200}?): \(groupid=(?P<group>\d{1,6}), jobs=(?P<jobs>\d{1,4})\): "
+    r"err=\s*-?(?P<error>\d{1,6}).{0,500}?: pid=(?P<pid>\d{1,12})(?:: (?P<time>.{1,60}))?$"
+)
+_SIDE = re.compile(
+    rf"\s*(read|write|trim|mixed)\s*: IOPS=(?P<iops>{_N}), BW=[^(]{{1,40}}\([^)]{{1,40}}\)"
+    r"\((?P<size>\d{1,9}(?:\.\d{1,6})?)(?P<unit>(?:[kKMGTP]i?)?B)/(?P<ms>\d{1,12})msec\)"
+)
+_SIDE_2 = re.compile(
+    r"\s*(read|write|trim|mixed)\s*: io=\s*(?P<size>\d{1,12}(?:\.\d{1,6})?)(?P<unit>[KMGTP]?B)?, "
+    rf"bw=[^,]{{1,40}}, iops=(?P<iops>{_N})\s*, runt=\s*(?P<ms>\d{{1,12}})\s*msec"
+)
+_LATENCY = re.compile(
+    rf"\s*(slat|clat|lat) \((nsec|usec|msec|sec)\)\s*: min={_N}, max={_N}, avg={_N}, stdev={_N}"
+)
+_PERCENTILES = re.compile(r"\s*(slat|clat|lat) percentiles \((nsec|usec|msec)\):")
+_PERCENTILE = re.compile(r"(\d{1,3}\.\d{1,6})th=\[\s*(\d{1,15})\]")
+_ISSUED = re.compile(r"\s*issued rwts?\s*: total=(\d{1,30}),(\d{1,30}),(\d{1,30})")
+_ISSUED_2 = re.compile(r"\s*issued\s*: total=r=(\d{1,30})/w=(\d{1,30})/d=(\d{1,30})")
+_FIGURES = re.compile(r"\s*((read|write|trim|mixed)\s*: (io|IOPS)=|issued[ \w]*: total=)")
+"""Lines that have to be read."""
+_SHARES = re.compile(r"\s*lat \((nsec|usec|msec)\)\s*: (.{1,300})")
+_DEPTHS = re.compile(r"\s*IO depths\s*: (.{1,200})")
+_SIZES = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([KMG]?)i?B?-(\d{1,9}(?:\.\d{1,6})?)([KMG]?)i?B?")
+_VERSION = re.compile(r"(fio-\d[\w.-]{0,40})")
+
+
+@dataclass
+class Block:
+    """The lines of a job: `entry` is what fio's JSON would have, `figures` are those besides."""
+
+    name: str
+    group: int
+    jobs: int
+    entry: dict[str, Any]
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Run:
+    """One run of fio: the loads that it announces, by job and group, and the jobs' results."""
+
+    version: str = "fio"
+    time: str | None = None
+    headers: dict[tuple[str, int], list[dict[str, str]]] = field(default_factory=dict)
+    blocks: dict[tuple[str, str, int, str], Block] = field(default_factory=dict)
+
+
+def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
+    """Reads the text of one or several runs; of a job that is printed several times
+    (--status-interval) the last counts. Raises UserError if no job moved data; Unreadable for an
+    impossible figure."""
+    importer, shown = named("fio-text"), printable(str(path))
+    runs = _runs(text_of(path, importer.again))
+    jobs: list[Job] = []
+    phases: list[PhaseResult] = []
+    for number, run in enumerate(runs):
+        blocks = [
+            block
+            for block in run.blocks.values()
+            if block.name != ALL_CLIENTS or len(run.blocks) == 1
+        ]
+        entries = [_entry(block, run, blocks) for block in blocks]
+        for job in jobs_of(Part({"jobs": entries}), time_scale=time_scale):
+            job.warnings.add("the text has no logs: nothing is known of single seconds")
+            made = phase(job, workload_of(job), SERIES_SCHEMA.empty_table())
+            same = [block for block in blocks if (block.name, block.group) == (job.name, job.group)]
+            figures = same[0].figures if len(same) == 1 else {}
+            scaled = {name: value * time_scale for name, value in figures.items()}
+            phases.append(replace(made, metrics={**made.metrics, **scaled}))
+            job.group += number * 10**6
+            jobs.append(job)
+    if not phases:
+        raise UserError(f"{shown}: none of its jobs moved any data", importer.again)
+    document = {"fio version": runs[-1].version, "time": runs[0].time}
+    return imported(path, document, jobs, phases)
+
+
+def _runs(text: str) -> list[Run]:
+    """The runs in a text. A run begins with the loads that it announces, or its version."""
+    runs, block, way, listed = [Run()], None, "", ""
+    for whole in text.replace("\xa0", " ").split("\n"):
+        line = re.sub(r"^(> ?){1,9}|^<[^<>]{1,80}> ", "", whole).rstrip()
+        begins = _HEADER.match(line) or _VERSION.fullmatch(line)
+        if begins and runs[-1].blocks:
+            runs.append(Run())
+            block = None
+        run = runs[-1]
+        if begins and begins.re is _VERSION:
+            run.version = begins[1]
+        elif begins:
+            load = {key: begins[key] for key in ("rw", "bs", "ioengine", "iodepth")}
+            run.headers.setdefault((printable(begins["name"]), int(begins["group"])), []).append(
+                load
+            )
+        elif begins := _BLOCK.match(line):
+            group, name = int(begins["group"]), printable(begins["name"])
+            error = {"jobname": name, "groupid": group, "error": int(begins["error"])}
+            block = Block(name, group, int(begins["jobs"]), error)
+            host = whole.partition(">")[0] if whole.startswith("<") else ""
+            run.blocks[host, name, group, begins["pid"]] = block
+            run.time = run.time or begins["time"]
+            way = ""
+        elif block is not None:
+            way, listed = _take(block, line, way, listed)
+    return runs
+
+
+def _take(block: Block, line: str, way: str, listed: str) -> tuple[str, str]:
+    """Takes in a line of a job. Returns the direction that following lines are of, and of which
+    latency the following percentiles are."""
+    entry = block.entry
+    if found := _SIDE.match(line) or _SIDE_2.match(line):
+        way = found[1]
+        base = 1000 if found.re is _SIDE and "i" not in found["unit"] else 1024
+        power = "BKMGTP".index((found["unit"] or "B")[0].upper())
+        size = round(float(found["size"]) * base**power)
+        entry[way] = {
+            "io_bytes": size,
+            "io_kbytes": 1,
+            "iops": _number(found["iops"]),
+            "runtime": int(found["ms"]),
+        }
+    elif found := _LATENCY.match(line):
+        if way:
+            kind, unit = found[1], found[2]
+            for name, text in zip(("min", "max", "avg", "stdev"), found.groups()[2:], strict=True):
+                block.figures[f"{way}_{kind}_{unit}_{name}"] = _number(text)
+            entry[way][f"{kind}_ns"] = {"mean": _number(found[5]) * NS[unit]}
+    elif found := _PERCENTILES.match(line):
+        return way, f"{way}_{found[1]}_{found[2]}" if way else ""
+    elif listed and line.lstrip().startswith("|"):
+        for percent, value in _PERCENTILE.findall(line):
+            block.figures[f"{listed}_p{float(percent):g}"] = float(value)
+            _, kind, unit = listed.split("_")
+            latency = entry[way].setdefault(f"{kind}_ns", {})
+            latency.setdefault("percentile", {})[percent] = round(float(value) * NS[unit])
+        return way, listed
+    elif line.lstrip().startswith("fsync/fdatasync"):
+        way = ""
+    elif found := _ISSUED.match(line) or _ISSUED_2.match(line):
+        for side, count in zip(WAYS, found.groups(), strict=True):
+            entry.setdefault(side, {})["total_ios"] = int(count)
+    elif _FIGURES.match(line):
+        raise Unreadable(f"a line of job {block.name}: {line.strip()[:60]}")
+    elif found := _SHARES.match(line):
+        shares = re.findall(r"(>=2000|\d{1,4})=(\d{1,3}(?:\.\d{1,9})?)%", found[2])
+        known = {level: float(share) for level, share in shares if found[1] == "msec"}
+        entry["latency_ms"] = {"2": 0.0, **entry.get("latency_ms", {}), **known}
+    elif found := _DEPTHS.match(line):
+        levels = re.findall(r"(>=64|\d{1,2})=\s*(\d{1,3}(?:\.\d)?)%", found[1])
+        entry["iodepth_level"] = {level: float(share) for level, share in levels}
+    return way, ""
+
+
+def _number(text: str) -> float:
+    """A number with a decimal suffix.
+
+    >>> _number(" 16.4k")
+    16400.0
+    """
+    return float(text.rstrip("kKMG")) * 1000.0 ** " KMG".index(
+        text[-1:].upper().strip("0123456789") or " "
+    )
+
+
+def _entry(block: Block, run: Run, blocks: list[Block]) -> dict[str, Any]:
+    """The job as in fio's JSON, with the options of its load if they are those of all threads."""
+    group = {name for name, number in run.headers if number == block.group}
+    headers = run.headers.get((block.name, block.group), [])
+    alone = Counter(other.group for other in blocks)[block.group] == 1
+    entry = {**block.entry, "job options": {}}
+    if not headers or any(load != headers[0] for load in headers) or (alone and len(group) > 1):
+        return entry
+    more = {"numjobs": str(block.jobs)} if block.jobs > 1 else {}
+    more |= {"rwmixread": "(not told)"} if headers[0]["rw"].partition(":")[0] in MIXED else {}
+    entry["job options"] = {**headers[0], **more}
+    sizes = [
+        (float(low) * 1024 ** " KMG".index(unit or " "), (low, unit) == (high, same))
+        for low, unit, high, same in _SIZES.findall(headers[0]["bs"])
+    ]
+    for side, (size, fixed) in zip(WAYS, sizes, strict=False):
+        figures = entry.get(side, {})
+        exact = round(size * figures.get("total_ios", 0))
+        moved = figures.get("io_bytes", 0)
+        if fixed and abs(exact - moved) <= BLOCK_WITHIN * moved:
+            entry[side] = {**figures, "io_bytes": exact}
+    return entry
