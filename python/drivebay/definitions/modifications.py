@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from drivebay import _core
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import ailments, hosts, leaves, policies
@@ -371,16 +372,17 @@ def _parity(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"parity = one of {dies} dies, rebuilt at {float(rate):g} MB/s", values
 
 
-def _foreground_victims(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """Sets the most victims in a row of foreground collection, if host and copies share a
-    frontier.
-    """
-    if not value.isdecimal():
-        raise UserError(
-            f"--set foreground_victims={value}: must be a number of victims",
-            "--set foreground_victims=2",
-        )
-    return f"foreground_victims = {value}", {"gc.foreground_victims": int(value[:9])}
+def _whole(name: str, what: str, example: int) -> Callable[[Raw, str], tuple[str, dict[str, Any]]]:
+    """Setter of a whole number in `[gc]` by its own name; the profile may lack the key."""
+
+    def whole(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+        if not value.isdecimal():
+            raise UserError(
+                f"--set {name}={value}: must be a number of {what}", f"--set {name}={example}"
+            )
+        return f"{name} = {value}", {f"gc.{name}": int(value[:9])}
+
+    return whole
 
 
 def _service_cv(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
@@ -453,8 +455,9 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "fdp.reclaim_groups": _reclaim_groups,
     "zns": _zns,
     "parity": _parity,
-    "foreground_victims": _foreground_victims,
+    "foreground_victims": _whole("foreground_victims", "victims", 2),
     "service_cv": _service_cv,
+    **{key: _whole(key, "superblocks", 8) for _, _, key in _core.victim_policies() if key},
 }
 """Short names that stand for values of the profile. Each function returns the change in words,
 and the values.
