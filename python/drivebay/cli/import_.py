@@ -26,7 +26,7 @@ def import_() -> None:
 EXAMPLES = """\b
 Examples:
   drivebay import {name} {files} --out results/old --drive "ACME 512"
-  drivebay import {name} {files} --out results/served --time-scale 1/20
+  drivebay import {name} {files} --out served --time-scale 1/20
   drivebay report results/* --out bench               compare with others
 
 \b
@@ -69,7 +69,7 @@ for _importer in IMPORTERS:
         help=_importer.summary,
         epilog=EXAMPLES.format(
             name=_importer.name,
-            files="old/*.json" if _importer.form == "JSON" else "old/*.txt",
+            files="*.json" if _importer.form == "JSON" else "*.txt",
             help=_importer.help,
         ),
     )(_command(_importer.name))
@@ -78,7 +78,7 @@ app.command(
     help="Import files of any of these formats, recognized by their content.",
     epilog=EXAMPLES.format(
         name=AUTO,
-        files="old/*.txt",
+        files="*.txt",
         help="All files must have one format. A file that fits none or two is refused.",
     ),
 )(_command(AUTO))

@@ -57,8 +57,8 @@ IMPORTERS = (
     Importer(
         "fio-text",
         "Import fio's usual text output as a result folder.",
-        "FILE is what fio prints without --output-format (fio 2 and 3): rates, latencies\n"
-        "and percentiles of each job. JSON has more: see drivebay import fio.",
+        "FILE is what fio 2 or 3 prints without --output-format: rates, latencies and\n"
+        "percentiles of each job. JSON has more: see drivebay import fio.",
         "fio",
         "text",
         re.compile(r"^.*: \(groupid=\d+, jobs=\d+\): err=", re.MULTILINE),
