@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `B` | a block: its hash (u128), 4096 bytes; blocks are numbered from 0 in file order |
 //! | `P` | a block that the drive held at the start: page (u64), block (u32) |
-//! | `S` | a submission: time (u64, ns), LBA (u64), sectors (u64), operation (u8), FUA (u8); blocks |
+//! | `S` | submission: time (u64, ns), LBA (u64), sectors (u64), operation (u8), FUA (u8), blocks |
 //! | `C` | a completion: time (u64), the command's number (u64, from 0), success (u8) |
 //! | `M` | a mark: time (u64), length (u32), text |
 //! | `E` | an orderly end |

@@ -19,7 +19,7 @@ const RESPONSE_NS_MAX: u64 = 1 << 61;
 /// zero.
 const BIAS_NS: u64 = 1 << 62;
 
-/// At most one unreadable line per so many lines. Recorders, consoles and crashes leave such lines.
+/// Lines per unreadable line that is accepted. Recorders, consoles and crashes leave such lines.
 const LINES_PER_ODD: u64 = 100;
 /// Additional unreadable lines that are accepted before the end of the file.
 const ODD_AHEAD: u64 = 100;
