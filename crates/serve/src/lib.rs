@@ -7,7 +7,7 @@
 //! `control.rs`) implements [`Session`] and sees a [`Drive`], which consists of four traits (both
 //! in `interface/`); it knows nothing of the engine or of other transports. `request.rs` has the
 //! types that all of them share. `faults/` injects faults and power cuts, `state/` has snapshots
-//! and the files beside the model's state, and `server/` creates all of it from options. README.md
+//! and the files next to the model's state, and `server/` creates all of it from options. README.md
 //! describes the use without the model; `tests/test_rooms.py` has the rules for imports between the
 //! folders.
 //!

@@ -1,5 +1,5 @@
-//! Contract of the interface (`src/interface/drive.rs`), tested on two drives that share no code: the engine
-//! with its model, and a vector of bytes.
+//! Contract of the interface (`src/interface/drive.rs`), tested on two drives that share no code:
+//! the engine with its model, and a vector of bytes.
 
 use std::io::{IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
-//! Zones as hosts use them: Identify, reports, Zone Management and appends; over TCP, with a host of
-//! our own.
+//! Zones as hosts use them: Identify, reports, Zone Management and appends; over TCP, with a host
+//! of our own.
 
 use drivebay_drive::ZoneState;
 use drivebay_serve::{Control as _, Io as _, PowerCutLoss};
