@@ -140,8 +140,7 @@ class Checker:
 
 
 class _Writers:
-    """Detects that a writer had a file open; writes through mapped memory do not change its times.
-    """
+    """Detects that a writer had a file open; mapped memory does not change its times."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

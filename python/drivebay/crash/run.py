@@ -69,8 +69,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Failure:
-    """States that fail alike; `smallest` is the one with the fewest lost writes, with its verdict.
-    """
+    """States that fail alike; `smallest` has the fewest lost writes, and `verdict` is its verdict."""
 
     states: Sequence[str]
     smallest: str

@@ -26,8 +26,7 @@ def starts(capacity_bytes: int, extent_bytes: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Claims:
-    """Claims of the device: discard support, and what reads return afterwards (None: not stated).
-    """
+    """Claims of the device: discard support, and data of reads afterwards (None: not stated)."""
 
     discards: bool
     reads_after: Literal["zeros", "ones"] | None
@@ -61,8 +60,7 @@ class Validation:
         return True if said else None
 
     def record(self) -> dict[str, Any]:
-        """Returns all findings with the two judgements, for the result's conditions; JSON values.
-        """
+        """Returns all findings and the two judgements, for the result's conditions; JSON values."""
         return {"verdict": self.verdict, "as_claimed": self.as_claimed, **asdict(self)}
 
     @property

@@ -105,8 +105,7 @@ def _rate(workload: Workload) -> str:
 
 
 def phase_seed(seed: int, label: str) -> int:
-    """Returns a separate seed for each phase, so that no two draw the same addresses; 0 to 2**62.
-    """
+    """Returns a separate seed per phase, so that no two draw the same addresses; 0 to 2**62."""
     return derived_seed(seed, label, bits=62)
 
 
@@ -152,8 +151,7 @@ def _queues(workload: Workload) -> str:
 def fill_job(
     *, label: str, start: int, length: int, engine: str, seed: int, content: Content = RANDOM
 ) -> str:
-    """Returns the job file that writes every byte from `start` on once, in sequence, and flushes.
-    """
+    """Returns the job file that writes each byte from `start` on once, in sequence, and flushes."""
     load = "rw=write\n" + _data(content, refill=True) + f"bs={FILL_BLOCK_BYTES}\n"
     return _whole(label, load, start=start, length=length, engine=engine, seed=seed)
 
@@ -178,8 +176,7 @@ def _whole(label: str, load: str, *, start: int, length: int, engine: str, seed:
 
 
 def probe_job(*, engine: str) -> str:
-    """Returns the job file of a single read, which tests whether this engine works on this target.
-    """
+    """Returns the job file of a single read, which tests if this engine works on this target."""
     return _COMMON + f"ioengine={engine}\n\n[probe]\nrw=read\nbs=4096\niodepth=1\nsize=4096\n"
 
 
@@ -208,8 +205,7 @@ def _sizes(workload: Workload) -> str:
 
 
 def _data(content: Content, *, refill: bool) -> str:
-    """Returns the options for the written data; `refill` generates all of it anew for every write.
-    """
+    """Returns the options for the written data; `refill` generates all of it for every write."""
     percent = content.compressible_percent
     if percent == 100:
         return "zero_buffers=1\n" + _REFILL

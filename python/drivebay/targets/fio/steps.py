@@ -149,8 +149,7 @@ def _not_purged(record: dict[str, Any]) -> str:
 
 
 def _result(phase: Phase, recorder: Recorder) -> PhaseResult:
-    """Turns fio's figures of a phase into its result, after checking that the phase ran to its end.
-    """
+    """Returns the result of a phase, after checking that fio ran it to its end."""
     load, seconds = phase.workload, recorder.duration_ms / 1000
     to_the_end = load.until_stable is None and not load.ends_by_amount
     if to_the_end and seconds < load.duration_s * ENOUGH:

@@ -314,8 +314,7 @@ class ExclusiveHandle:
 
 
 def _found_again(before: blockdev.Device) -> blockdev.Device | None:
-    """Returns the one device that is the same drive; None if none is found (yet), or more than one.
-    """
+    """Returns the one device that is the same drive; None if none is found (yet), or several."""
     now = [
         device
         for device in blockdev.list_devices(look_inside=False)

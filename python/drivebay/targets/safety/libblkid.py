@@ -162,8 +162,7 @@ def _signatures(probe: int, start: int) -> Iterator[Signature]:
 
 
 def _btrfs_copies(fd: int, start: int, length: int) -> Iterator[Signature]:
-    """Yields copies of a btrfs superblock, which remain even where the first one was overwritten.
-    """
+    """Yields copies of a btrfs superblock, which remain when the first one is overwritten."""
     for copy in _BTRFS_COPIES:
         if copy + _BTRFS.size <= length:
             raw = os.pread(fd, _BTRFS.size, start + copy)

@@ -34,8 +34,7 @@ _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """A device through which several drives may be attached; `name` is the name of its lock file.
-    """
+    """A device through which several drives may be attached; `name` is that of its lock file."""
 
     name: str
     description: str

@@ -1,24 +1,26 @@
-"""The mark that says that data is drivebay's own: of files on the file, of devices in a folder.
+"""Marks that identify data as drivebay's own: for files on the file, for devices in a folder.
 
-Sources: xattr(7); stat(2) for the times; the XDG Base Directory Specification for the folder.
-A target is drivebay's own if it is as drivebay left it. Its mark says how that was:
+Sources: xattr(7); stat(2) for the times; the XDG Base Directory Specification for the folder. A
+target is drivebay's own if it is as drivebay left it. Its mark records that state:
 
-    file    the extended attribute `user.drivebay`, or `.NAME.drivebay` beside it on file systems
+    file    the extended attribute `user.drivebay`, or `.NAME.drivebay` next to it on file systems
             without: its inode number, times of modification and change, a digest of some blocks
     device  a file named by its serial number in $XDG_STATE_HOME/drivebay/devices: a digest of both
             ends and of blocks all over it
 
-A mark names who wrote the data: a review, whose data the next review may overwrite, or a server,
-whose data (`drivebay serve --data`) is its hosts': only a server takes it without a word.
+A mark names the writer of the data: a review, whose data the next review may overwrite, or a
+server, whose data (`drivebay serve --data`) is its hosts': only a server uses it without a
+permission.
 
-Whoever writes to a file moves its time of change (ctime), which nobody can set; so a file whose
-time of modification was set back does not pass. While drivebay writes, the mark is open and holds
-for nobody. If a review is killed, a witness (witness.py) waits for what it had started to end, and
-marks how that left the target: this holds only for a review that resumes the same result
-(`sessions`). If a server is killed its mark stays open, and the owner names the file again.
+A write to a file changes its time of change (ctime), which nobody can set; so a file whose time of
+modification was set back does not pass. While drivebay writes, the mark is open and valid for
+nobody. If a review is killed, a witness (witness.py) waits for the end of the processes that it had
+started, and marks the state in which they left the target: this mark is valid only for a review
+that resumes the same result (`sessions`). If a server is killed its mark stays open, and the owner
+names the file again.
 
-Leaves out: what changes none of the blocks of the digest on a device; who sets the system's clock
-back; FAT, whose time of change can be set: its files are never ours.
+Leaves out: changes that affect none of the blocks of the digest on a device; a user who sets the
+system's clock back; FAT, whose time of change can be set: its files are never ours.
 """
 
 from __future__ import annotations
@@ -271,8 +273,7 @@ def _read_own(path: str | Path) -> bytes:
 
 
 def _keep_beside(path: str, text: bytes) -> None:
-    """Stores a mark in the file next to it; another program's file of that name is left unchanged.
-    """
+    """Stores a mark in the file next to it; another program's file is left unchanged."""
     beside = _beside(path)
     with contextlib.suppress(OSError):
         if os.path.lexists(beside) and decoded(_read_own(beside)) is None:

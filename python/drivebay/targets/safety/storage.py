@@ -31,8 +31,7 @@ def model(name: str) -> str:
 
 
 def serial(name: str) -> str:
-    """Returns the serial number; for a loop device its backing file. Runs of spaces count as one.
-    """
+    """Returns the serial number; for a loop its backing file. Runs of spaces count as one."""
     folder = in_use.SYS_BLOCK / in_use.whole_disk(name)
     if backing := read(folder / "loop/backing_file"):
         return backing
@@ -65,8 +64,7 @@ def world_wide_name(name: str) -> str:
 
 
 def interface(name: str) -> str:
-    """Returns the device's attachment in readable form: "NVMe, 8.0 GT/s PCIe x4", "SATA", "loop".
-    """
+    """Returns the device's attachment as text: "NVMe, 8.0 GT/s PCIe x4", "SATA", "loop"."""
     folder = in_use.SYS_BLOCK / in_use.whole_disk(name)
     if read(folder / "loop/backing_file"):
         return "loop"

@@ -168,7 +168,7 @@ def _extend(file: BinaryIO, real: str, given: str, size_bytes: int) -> None:
 
 
 def _opened(real: str, given: str) -> tuple[BinaryIO, bool]:
-    """Opens the empty file to append to, and tells if it was created for that."""
+    """Opens the empty file to append to; the second value is True if it was created now."""
     try:
         return open(real, "xb"), True
     except FileExistsError:

@@ -143,8 +143,7 @@ class Telemetry:
         return watts
 
     def conditions(self) -> dict[str, Any]:
-        """Returns the sources that were read, and the absent ones with the reasons, for the result.
-        """
+        """Returns the sources that were read, and the absent ones with reasons, for the result."""
         read = [sensor.source for sensor in self._sensors]
         if self._meter is not None:
             read.append(f"drive power (meter's file {self._power})")
@@ -176,8 +175,7 @@ class Phase:
     power_w: npt.NDArray[np.float64] | None
 
     def column(self, name: str) -> list[float | None]:
-        """Interpolates a figure at the middle of each second, between the two readings around it.
-        """
+        """Interpolates a figure at the middle of each second, from the two readings around it."""
         if name == "drive.power_w" and self.power_w is not None:
             return [None if np.isnan(watts) else float(watts) for watts in self.power_w]
         found = [(at - self.zero, values[name]) for at, values in self.samples if name in values]
