@@ -1,6 +1,7 @@
-"""Power cuts: a workload is recorded once, and every state that a cut could leave is checked.
+"""Power cuts: records a workload once, then checks every state that a cut could leave.
 
-`recording` runs a workload on a served drive that is recorded, `check` runs the user's check on a
-state, `run` on all of them, `minimise` finds the fewest lost writes that fail, `words` tells of it.
-This room must not know what a drive may lose (that is the core's), nor how anything is printed.
+`recording` runs a workload on a served drive and records it, `check` runs the user's check on a
+state, `run` on all of them, `minimise` finds the fewest lost writes that fail, `words` describes
+the outcome. This package must not know what a drive may lose (the core decides that), nor how
+anything is printed.
 """

@@ -1,4 +1,4 @@
-"""The user's check on one state: a command, its verdict by exit code, with a limit of time."""
+"""The user's check on one state: a command with a time limit; its exit code is the verdict."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from drivebay.common.files import system_errors
 
 DISK = "{}"
 SAID_MAX = 2000
-"""Bytes of a check's output that are kept, the last ones."""
+"""Bytes of a check's output that are kept: the last ones."""
 IN_CLOSE_WRITE = 0x8
-"""inotify(7): somebody who could write has closed the file."""
+"""inotify(7): a process that had the file open for writing has closed it."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check said of a state: `exit_code` is None if it hung and was killed."""
+    """Verdict of a check on a state; `exit_code` is None if the check hung and was killed."""
 
     kind: Literal["pass", "fail", "hang"]
     exit_code: int | None
@@ -35,24 +35,26 @@ class Verdict:
 
     @property
     def failed(self) -> bool:
-        """Whether it did not pass; a check that hangs has failed."""
+        """True if the check did not pass; a check that hangs has failed."""
         return self.kind != "pass"
 
     @property
     def alike(self) -> str:
-        """Equal where checks failed alike: exit code and last line, numbers and paths left out."""
+        """Key that is equal for checks that failed alike: exit code and last line, without numbers
+        and paths.
+        """
         last = self.said.splitlines()[-1] if self.said else ""
         words = re.sub(r"\S*[/0-9]\S*", "#", last)
         return f"{self.kind} {self.exit_code} {words}"
 
 
 class Checker:
-    """Runs a check on one state after the other, in a file of its own.
+    """Runs a check on one state after the other, in a file that it owns.
 
     Parameters
     ----------
     states : the recording.
-    words : the check, in which {} is the file with the state.
+    words : the check's command, in which {} is the file with the state.
     timeout_s : a check that takes longer hangs.
     folder : where the file is made.
     """
@@ -83,12 +85,14 @@ class Checker:
         self.path.unlink(missing_ok=True)
 
     def __call__(self, state: str) -> Verdict:
-        """The verdict on a state."""
+        """Returns the verdict on a state."""
         self._view.show(self._states, state)
         return self._judge(state, self._states.mark_of(state))
 
     def empty(self, mark: str | None) -> Verdict:
-        """The verdict on a drive of zeros, of which so much was promised."""
+        """Returns the verdict on a drive of zeros; `mark` is the last mark that the workload had
+        reached.
+        """
         self._view.clear(self._states)
         return self._judge("empty", mark)
 
@@ -119,12 +123,12 @@ class Checker:
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            # The session is the check's own; what it has left running goes, too.
+            # The check has its own session; processes that it left running are killed as well.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if code is None:
-            # What was killed may still hold its file: a mount, a loop device.
+            # A killed check may still hold its file through a mount or a loop device.
             self._end_file()
             self._begin_file()
         elif self._writers.seen() or self.path.stat().st_mtime_ns != 0:
@@ -136,7 +140,7 @@ class Checker:
 
 
 class _Writers:
-    """Whether somebody who could write had a file open: mapped memory changes no time of it."""
+    """Detects that a writer had a file open; mapped memory does not change its times."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -149,12 +153,12 @@ class _Writers:
             )
 
     def forget(self) -> None:
-        """What was until now does not count."""
+        """Ignores all writers until now."""
         self.seen()
         os.utime(self._path, ns=(0, 0))
 
     def seen(self) -> bool:
-        """Whether there was one since this was asked last."""
+        """True if there was a writer since the last call."""
         with contextlib.suppress(BlockingIOError):
             return bool(os.read(self._fd, 1 << 16))
         return False

@@ -1,8 +1,8 @@
-"""The fewest lost writes with which a state still fails.
+"""Search for the fewest lost writes with which a state still fails.
 
-Source: delta debugging, ddmin (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), before which each
-single write is tried. The parts are what one command has lost, then its units. No part of the
-outcome can be left out; where a single part fails it is the smallest there is.
+Source: delta debugging, ddmin (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), after a pass that
+tries each single write. The parts are first the losses per command, then their units. No part of
+the outcome can be left out; where a single part fails it is the smallest possible.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import groupby
 from drivebay import _core
 
 SINGLES = 5
-"""Each part is tried alone where that takes at most one in so many of the checks."""
+"""Each part is tried alone only if that takes at most 1/SINGLES of the checks."""
 
 Part = tuple[int, ...]
 
@@ -21,14 +21,14 @@ Part = tuple[int, ...]
 def minimise(
     states: _core.CrashStates, state: str, fails: Callable[[str], bool], tests_max: int
 ) -> str:
-    """The name of a state of the same cut that fails, and of which no lost part can be left out.
+    """Returns the name of a failing state of the same cut whose lost parts are all needed to fail.
 
     Parameters
     ----------
     states : the recording.
-    state : one that fails.
-    fails : whether the check fails on a state as on this one.
-    tests_max : how often that is asked; then what has been found so far is the outcome.
+    state : a state that fails.
+    fails : returns True if the check fails on a state as on this one.
+    tests_max : limit of calls of `fails`; at the limit the smallest state found so far is returned.
     """
     lost = states.lost_units(state)
     known: dict[str, bool] = {}
@@ -51,7 +51,9 @@ def minimise(
 def _fewest(
     parts: list[Part], fails: Callable[[Sequence[Part]], bool], singles_max: int
 ) -> list[Part]:
-    """Parts that fail together, none of which can be left out; all must fail."""
+    """Returns parts that fail together, none of which can be left out; all parts together must
+    fail.
+    """
     if fails([]):
         return []
     if len(parts) <= singles_max:

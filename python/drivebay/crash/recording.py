@@ -1,4 +1,4 @@
-"""A workload on a drive that is served and recorded."""
+"""Recording of a workload on a served drive."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ DISK = "{}"
 
 
 def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
-    """Runs a command beside a served drive and records what the drive is asked; its exit code.
+    """Runs a command on a served drive, records the drive's commands, and returns the exit code.
 
     The command finds the drive at $DRIVEBAY_NBD, a URI, and $DRIVEBAY_CONTROL, the control socket,
-    which takes `mark TEXT`. Where the command has {}, that is a file with the drive's bytes, made
-    by libnbd's nbdfuse: writes go to the drive at once, fsync is a flush. Raises UserError if the
-    file exists, or an option is not possible; EnvironmentProblem if the command or nbdfuse is not
-    there. `drive`: what is served. `out`: the recording, a new file. `command`: words, without a
-    shell."""
+    which takes `mark TEXT`. {} in the command stands for a file with the drive's bytes, made by
+    libnbd's nbdfuse: writes go to the drive at once, fsync is a flush. Raises UserError if the file
+    exists, or an option is not possible; EnvironmentProblem if the command or nbdfuse is missing.
+    `drive`: the served drive. `out`: the recording, a new file. `command`: words, without a shell.
+    """
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as name:
         folder = Path(name)
         options = serving.Options(
@@ -57,7 +57,7 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
 
 @contextlib.contextmanager
 def _served(server: serving.Server) -> Iterator[None]:
-    """Serves meanwhile; what the server ends with is raised."""
+    """Serves during the block; raises the error with which the server ended."""
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -79,7 +79,7 @@ def _served(server: serving.Server) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _disk(uri: str, folder: Path) -> Iterator[Path]:
-    """A file with the drive's bytes."""
+    """Provides a file with the drive's bytes."""
     if not shutil.which("nbdfuse") or not shutil.which("fusermount3"):
         raise EnvironmentProblem(
             "{} in the command needs nbdfuse", "apt-get install libnbd-bin fuse3, or $DRIVEBAY_NBD"

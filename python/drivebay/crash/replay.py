@@ -1,4 +1,4 @@
-"""A state made again: as a file, or as a drive that is served over NBD."""
+"""A state restored as a file, or as a drive that is served over NBD."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from drivebay.definitions import profiles
 from drivebay.definitions.scaling import with_capacity
 
 ANY_DRIVE = "sm951-nvme-256"
-"""What serves a state of a recording from elsewhere: it answers without the drive's timing."""
+"""Profile that serves states of recordings made elsewhere: it answers without the drive's timing.
+"""
 
 
 def write(states: _core.CrashStates, state: str, file: Path) -> None:
@@ -24,8 +25,9 @@ def write(states: _core.CrashStates, state: str, file: Path) -> None:
 
 @contextmanager
 def served(states: _core.CrashStates, state: str, address: str) -> Iterator[serving.Server]:
-    """A server of a state, to be run: what its hosts write lies in memory, over the state. Raises
-    as `write` and `serving.Server`."""
+    """Provides a server of a state, to be run; its hosts' writes stay in memory, over the state.
+    Raises as `write` and `serving.Server`.
+    """
     info = states.info()
     size = info["capacity_bytes"]
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as folder:
@@ -43,5 +45,5 @@ def served(states: _core.CrashStates, state: str, address: str) -> Iterator[serv
 def _profile(name: str) -> profiles.Profile:
     try:
         return profiles.load(name or ANY_DRIVE)
-    except UserError:  # the user's own, which was in a file
+    except UserError:  # the user's own profile, which was in a file
         return profiles.load(ANY_DRIVE)

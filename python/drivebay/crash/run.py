@@ -1,8 +1,8 @@
-"""A check on every state that a power cut could leave: in parallel, and resumed if interrupted.
+"""Checks every state that a power cut could leave: in parallel, and resumed if interrupted.
 
-The folder of a run has `run.json`, what was asked and how many states there are, and
-`verdicts.jsonl`, a line for each state as it was checked. The same recording, rules and seed have
-the same states.
+A run's folder has `run.json`, the run's settings and its number of states, and `verdicts.jsonl`, a
+line for each state in the order of the checks. The same recording, rules and seed have the same
+states.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ ASKED, VERDICTS = "run.json", "verdicts.jsonl"
 CHUNK = 16
 """States of neighbouring cuts that one worker takes: they differ by few pages."""
 KINDS_MAX = 8
-"""Kinds of failure that a run minimises, those that come first."""
+"""Kinds of failure that a run minimises: the first ones."""
 TESTS_MAX = 1000
-"""Checks for all of that together."""
+"""Checks for all minimisations together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is checked, and how.
+    """Settings of a run.
 
     Parameters
     ----------
     recording : its file.
     check : words of a command, in which {} is the file with a state.
-    drive : whose rules hold; None is the drive that was recorded.
+    drive : the drive whose rules hold; None is the drive that was recorded.
     changes : fields of the rules that are different.
     after : cuts begin at the first mark of this text.
     states : most states that are checked.
-    seed : of what is drawn at random.
+    seed : seed of the random draws.
     timeout_s : a check that takes longer hangs.
     """
 
@@ -62,14 +62,14 @@ class Asked:
     timeout_s: float = 60.0
 
     def open(self) -> _core.CrashStates:
-        """The recording's states."""
+        """Returns the recording's states."""
         core = None if self.drive is None else self.drive.core
         return _core.CrashStates(self.recording, core, dict(self.changes), self.after)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """States that fail alike, `smallest` with the fewest lost writes that do, and its verdict."""
+    """States that fail alike; `smallest` has the fewest lost writes, and `verdict` is its verdict."""
 
     states: Sequence[str]
     smallest: str
@@ -78,8 +78,9 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run found: `verdicts` by state; `failures` by kind, at most `KINDS_MAX`; `coverage`
-    and `info` as the core gives them; `notes` for the user."""
+    """Findings of a run: `verdicts` by state; `failures` by kind, at most `KINDS_MAX`; `coverage`
+    and `info` as returned by the core; `notes` for the user.
+    """
 
     verdicts: Mapping[str, Verdict]
     failures: Sequence[Failure]
@@ -89,7 +90,7 @@ class Outcome:
 
     @property
     def failed(self) -> list[str]:
-        """States of which the check did not pass, in the order of their cuts."""
+        """Returns the states whose check did not pass, in the order of their cuts."""
         return [name for name, verdict in self.verdicts.items() if verdict.failed]
 
 
@@ -100,14 +101,15 @@ def run(
     tell: Callable[[int, int, int], None],
     scratch: Path | None = None,
 ) -> Outcome:
-    """Checks the states of a recording that the folder has no verdict on yet. Raises UserError if
-    the recording is none, the folder is of another run, or the check fails although nothing is
-    lost; EnvironmentProblem if a file cannot be written, or the check cannot be started.
+    """Checks the states of a recording that have no verdict in the folder yet. Raises UserError if
+    the file is not a recording, the folder belongs to another run, or the check fails although
+    nothing is lost; EnvironmentProblem if a file cannot be written, or the check cannot be
+    started.
 
     Parameters
     ----------
-    asked : what is checked.
-    folder : of the run; made, or of the same run before.
+    asked : the run's settings.
+    folder : the run's folder; created, or left by an earlier call of the same run.
     jobs : checks at a time; None is one for each processor.
     tell : called with states checked, all, and failures.
     scratch : where the files of states are; None is TMPDIR's.
@@ -140,7 +142,9 @@ def run(
 def _failures(
     states: _core.CrashStates, verdicts: Mapping[str, Verdict], check: Checker, notes: list[str]
 ) -> Iterator[Failure]:
-    """Failing states by kind, each kind minimised; a note for what fails only sometimes."""
+    """Groups failing states by kind and minimises each kind; adds a note for a kind that fails only
+    sometimes.
+    """
     kinds: dict[str, list[str]] = {}
     for name, verdict in verdicts.items():
         if verdict.failed:
@@ -162,7 +166,7 @@ def _failures(
 
 
 def _notes(info: Mapping[str, Any], empty: Verdict) -> Iterator[str]:
-    """What makes the outcome say less than it seems to."""
+    """Yields the reasons for which the outcome proves less than it seems to."""
     if not empty.failed:
         yield "warning: the check passes on an empty drive: it may not look at what was written"
     if not info["flushes"]:
@@ -178,7 +182,7 @@ def _notes(info: Mapping[str, Any], empty: Verdict) -> Iterator[str]:
 
 
 def _line(verdict: Verdict) -> str:
-    """A verdict in a line."""
+    """Returns a verdict as one line."""
     last = verdict.said.splitlines()[-1] if verdict.said else "no output"
     how = "hangs" if verdict.exit_code is None else f"exit code {verdict.exit_code}"
     return f"{how}, {last:.200}"
@@ -194,7 +198,7 @@ def _check_all(
     place: Path,
     tell: Callable[[int, int, int], None],
 ) -> None:
-    """Verdicts on what has none yet, into `found` and the journal."""
+    """Checks the states without a verdict, and adds the verdicts to `found` and to the journal."""
     left = [name for name in names if name not in found]
     chunks: queue.SimpleQueue[Sequence[str]] = queue.SimpleQueue()
     for at in range(0, len(left), CHUNK):
@@ -224,7 +228,7 @@ def _check_all(
 
 @contextmanager
 def _scratch(folder: Path | None) -> Iterator[Path]:
-    """A folder for the files of states, gone at the end."""
+    """Provides a folder for the files of states, deleted at the end."""
     try:
         with tempfile.TemporaryDirectory(prefix="drivebay-crash-", dir=folder) as name:
             yield Path(name)
@@ -240,7 +244,7 @@ def _journal(
     coverage: Mapping[str, Any],
     found: dict[str, Verdict],
 ) -> Iterator[TextIO]:
-    """The file of verdicts, open at its end; those that are there are put into `found`."""
+    """Opens the file of verdicts at its end; verdicts already in it are put into `found`."""
     with asked.recording.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     document = {
@@ -279,7 +283,7 @@ def _journal(
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """What was asked of the run in a folder. Raises UserError if there is none."""
+    """Reads the settings of the run in a folder. Raises UserError if the folder has no run."""
     try:
         document = documents.from_json(documents.read(folder / ASKED))
         assert isinstance(document, dict)
@@ -291,10 +295,12 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def verdicts_of(folder: Path) -> dict[str, Verdict]:
-    """The verdicts of the run in a folder, by state; a line that was being written is left out."""
+    """Reads the verdicts of the run in a folder, by state; a line that was being written is left
+    out.
+    """
     found = {}
     with suppress(FileNotFoundError), (folder / VERDICTS).open("rb") as file:
-        for line in file:  # of a whole run there are many megabytes
+        for line in file:  # line by line: a complete run has many megabytes of verdicts
             try:
                 own = documents.from_json(line)
                 name = str(own.pop("state"))

@@ -1,4 +1,4 @@
-"""What a run found, in words: coverage, and the timeline of a state."""
+"""A run's findings as text: coverage, and the timeline of a state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ WHY = {
     "flush-ignored": "a flush came behind it, which the drive ignored",
 }
 LINES_MAX = 40
-"""Lines of a timeline: half of what is lost, half of what came last before the cut."""
+"""Lines of a timeline: half for lost writes, half for the last events before the cut."""
 
 
 def choices(coverage: Mapping[str, Any]) -> str:
-    """How many choices of what is lost there are.
+    """Number of choices of lost writes, as text.
 
     >>> choices({"choices_log2": 10.0}), choices({"choices_log2": 100.0})
     ('1,024', '10^30.1')
@@ -28,7 +28,7 @@ def choices(coverage: Mapping[str, Any]) -> str:
 
 
 def covered(coverage: Mapping[str, Any], checked: int) -> str:
-    """What was checked, of how much."""
+    """States checked, compared with all possible states, as a sentence."""
     cuts, whole = coverage["cuts"], coverage["cuts_exhausted"]
     if whole == cuts:
         return f"all {checked:,} states of {cuts:,} cuts ({choices(coverage)} choices) checked"
@@ -41,8 +41,9 @@ def covered(coverage: Mapping[str, Any], checked: int) -> str:
 
 
 def timeline(found: Mapping[str, Any]) -> Iterator[str]:
-    """What led to a state, a line for each command, mark and the cut. `found`:
-    `CrashStates.timeline`."""
+    """Yields the timeline of a state, a line for each command, mark and the cut. `found`:
+    `CrashStates.timeline`.
+    """
     events = found["events"]
     lines = [line for n, event in enumerate(events) for line in _event(event, events[n + 1 :])]
     told = [n for n, line in enumerate(lines) if "LOST" in line or "why:" in line]

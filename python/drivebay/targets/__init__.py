@@ -1,4 +1,4 @@
-"""Targets: what a suite can be run on. A virtual drive, a file, a block device.
+"""Targets on which a suite can run: a virtual drive, a file, a block device.
 
-This room must not know result folders, reports, or which suite a test is from.
+This package must not know result folders, reports, or the suite of a test.
 """

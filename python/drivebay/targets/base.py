@@ -1,7 +1,7 @@
-"""What the suite asks of anything that it tests: a virtual drive, a file, a block device.
+"""Interface between the suite and its targets: a virtual drive, a file, a block device.
 
-This is the one place with several implementations. A target prepares itself and runs phases, one
-test at a time; it knows nothing of result folders, suites' names or reports.
+Only this interface has several implementations. A target prepares itself and runs phases, one test
+at a time; it does not know result folders, suites' names or reports.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from drivebay.results.records import PhaseResult
 
 
 class Progress:
-    """How far one test has come, written by the target and read by the display; may be cancelled.
+    """Progress of one test, written by the target and read by the display; may be cancelled.
 
-    `report` is called with what is being done now ("fill", "qd4"), the drive's seconds done and
+    `report` is called with the current activity ("fill", "qd4"), the drive's seconds done and
     planned of the whole test, and current figures such as `{"temperature_c": 51.0, "iops": 7.6e3}`.
     """
 
@@ -54,7 +54,9 @@ class Progress:
 
 
 class Target(Protocol):
-    """A thing under test. What has no meaning for a target is inherited as it is here."""
+    """A device or file under test. A target inherits the defaults here for methods that do not
+    apply to it.
+    """
 
     kind: Literal["virtual", "file", "block"]
     name: str
@@ -66,8 +68,9 @@ class Target(Protocol):
         ...
 
     def identity(self) -> dict[str, Any]:
-        """What is recorded of the target: model, serial, size, resolved profile; JSON values only,
-        the same at every call, no time of day."""
+        """Returns the recorded facts of the target: model, serial, size, resolved profile; JSON
+        values only, the same at every call, without the time of day.
+        """
         ...
 
     def check(self, tests: tuple[Test, ...]) -> None:
@@ -81,28 +84,33 @@ class Target(Protocol):
 
     @property
     def destroys(self) -> bool:
-        """Whether data that is not drivebay's may go, once `check` has let the tests pass."""
+        """True if data that is not drivebay's may be destroyed, once `check` has let the tests
+        pass.
+        """
         return False
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of this machine that a running test takes; bounds how many run at once."""
+        """Memory of this machine that a running test takes; limits how many run at once."""
         return 0
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
-        """Called before the first test: all that the review is to run, on this target or on one
-        beside it; the review's seed; and how many prepared states there is memory for. A real
-        drive's state cannot be kept."""
+        """Called before the first test with all tests of the review, on this target or on others in
+        parallel; with the review's seed; and with the number of prepared states that fit in
+        memory. A real drive's state cannot be kept.
+        """
         return
 
     def recorded_in(self, folder: Path) -> None:
-        """Called once there is a result: a real drive keeps there what was authorised, and takes
-        what a killed review of it has left half-written for its own."""
+        """Called once there is a result folder: a real drive stores there what was authorised, and
+        treats data that a killed run of this review left half-written as its own.
+        """
         return
 
     def claim(self, test: Test) -> bool:
-        """Whether the test can begin without waiting for what another one prepares; if so, others
-        that need the same wait for it."""
+        """True if the test can begin without waiting for a state that another test prepares; then
+        other tests that need the same state wait for this one.
+        """
         return True
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
@@ -110,5 +118,5 @@ class Target(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what is held; children stopped and waited for."""
+        """Release all resources; children are stopped and waited for."""
         ...

@@ -1,9 +1,9 @@
-"""A test's phases in their order, or in rounds until steady, whose last are one result.
+"""Runs a test's phases in order, or in rounds until steady; the last rounds form one result.
 
 Source: SNIA Solid State Storage Performance Test Specification 2.0.1: figures are those of the
-measurement window, the last five rounds; what led there is kept as a number for each round.
+measurement window, the last five rounds; earlier rounds are kept as one number each.
 
-Leaves out: the seconds of rounds before the window; of each only rate and latency are kept.
+Leaves out: the seconds of rounds before the window; only rate and latency of each are kept.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from drivebay.definitions.suites.parts import Window
 from drivebay.results.records import HISTOGRAM_SCHEMA, PhaseResult
 
 VALUES = ("iops", "latency_us", "latency_max_us")
-"""What is kept of every round of a phase, as the metric `round_N_VALUE`; N counts from 1."""
+"""Values kept for every round of a phase, as the metric `round_N_VALUE`; N counts from 1."""
 SUMMED = {"energy_j", "throttled_s"}
 HIGHEST = {"power_w_peak_1s", "power_w_peak_100ms"}
 
 
 class Rounds:
-    """The rounds of one test so far."""
+    """Rounds of one test so far."""
 
     def __init__(self, test: Test) -> None:
         assert test.rounds is not None, "a test of another kind has no rounds"
@@ -37,14 +37,14 @@ class Rounds:
         self.count = 0
 
     def add(self, results: list[PhaseResult]) -> None:
-        """One more round: a result for each phase."""
+        """Adds one round: a result for each phase."""
         self.count += 1
         self._kept.append(results)
         for result in results:
             self._history.setdefault(result.label, []).append(_values(result))
 
     def windows(self) -> list[Window | None]:
-        """The last window of everything that is tracked."""
+        """Returns the last window of each tracked phase."""
         place = 0 if self._rule.variable == "iops" else 1
         return [
             self._rule.window([values[place] for values in self._history.get(label, [])])
@@ -53,16 +53,16 @@ class Rounds:
 
     @property
     def steady(self) -> bool:
-        """Whether all that is tracked was steady over the last rounds."""
+        """True if all tracked phases were steady over the last rounds."""
         return all(window is not None and window.steady for window in self.windows())
 
     @property
     def over(self) -> bool:
-        """Whether there is to be no further round."""
+        """True if no further round follows."""
         return self.steady or self.count >= self._rule.rounds_max
 
     def results(self) -> list[PhaseResult]:
-        """For each phase its last rounds together, with every round's figures as metrics."""
+        """Merges the last rounds of each phase, with every round's figures as metrics."""
         merged = [_merged(list(parts)) for parts in zip(*self._kept, strict=True)]
         for result in merged:
             for number, values in enumerate(self._history[result.label], start=1):
@@ -78,8 +78,9 @@ def run(
     phase: Callable[[Phase, int], PhaseResult],
     together: Callable[[tuple[Phase, ...]], list[PhaseResult]],
 ) -> list[PhaseResult]:
-    """All phases of a test, in rounds or once; `phase` runs one, given the number of the round from
-    0, `together` several at the same time."""
+    """Runs all phases of a test, in rounds or once; `phase` runs one, given the number of the round
+    from 0, `together` several at the same time.
+    """
     if test.rounds is not None:
         rounds = Rounds(test)
         while not rounds.over:
@@ -94,7 +95,7 @@ def run(
 
 
 def _values(result: PhaseResult) -> tuple[float, float, float]:
-    """I/Os per second, mean and longest latency in microseconds of a round."""
+    """Returns I/Os per second, mean and longest latency in microseconds of a round."""
     ios = np.asarray(pc.add(result.series["reads"], result.series["writes"]), dtype=float)
     mean, longest = (
         np.nan_to_num(result.series[name].to_numpy(zero_copy_only=False).astype(float))
@@ -107,7 +108,7 @@ def _values(result: PhaseResult) -> tuple[float, float, float]:
 
 
 def _merged(parts: list[PhaseResult]) -> PhaseResult:
-    """The same phase of several rounds as if it had run in one go."""
+    """Merges the same phase of several rounds as if it had run in one go."""
     first = parts[0]
     stages = [part.stages for part in parts if part.stages is not None]
     rows = [max(1, round(part.duration_s)) for part in parts]
@@ -135,7 +136,7 @@ def _merged(parts: list[PhaseResult]) -> PhaseResult:
 
 
 def _later(table: pa.Table, start: int) -> pa.Table:
-    """Rows whose seconds count from `start` on."""
+    """Shifts the rows' seconds so that they count from `start` on."""
     place = table.schema.get_field_index("second")
     field = table.schema.field(place)
     seconds = np.asarray(table["second"]) + start
@@ -143,7 +144,7 @@ def _later(table: pa.Table, start: int) -> pa.Table:
 
 
 def _summed(tables: list[pa.Table]) -> pa.Table:
-    """Counts of the same bins added, in the order of the bins."""
+    """Adds counts of equal bins; the result is in the order of the bins."""
     keys = ["direction", "low_ns", "high_ns"]
     sums = pa.concat_tables(tables).group_by(keys).aggregate([("count", "sum")])
     sums = sums.sort_by([(key, "ascending") for key in keys])
@@ -151,7 +152,7 @@ def _summed(tables: list[pa.Table]) -> pa.Table:
 
 
 def _together(parts: list[PhaseResult]) -> dict[str, float]:
-    """Metrics of several rounds: sums, peaks, and means by what was written or how long it took."""
+    """Metrics of several rounds: sums, peaks, and means weighted by data written or by duration."""
     found: dict[str, float] = {}
     for name in parts[0].metrics:
         some = [part for part in parts if name in part.metrics]

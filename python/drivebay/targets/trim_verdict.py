@@ -1,6 +1,6 @@
-"""What a TRIM validation found, in the same terms for real and for virtual drives.
+"""Result of a TRIM validation, in the same terms for real and for virtual drives.
 
-`targets.trim` finds it on a real drive, `targets.virtual` on a virtual one.
+`targets.fio.trim` produces it for a real drive, `targets.virtual` for a virtual one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Reads = Literal["zeros", "ones", "old data", "other", "mixed"]
 
 
 def starts(capacity_bytes: int, extent_bytes: int) -> list[int]:
-    """Where the extents begin, in bytes: at both ends and in the middle.
+    """Offsets of the extents in bytes: at both ends and in the middle.
 
     >>> starts(64 * 2**20, 8 * 2**20)
     [0, 33554432, 58720256]
@@ -26,7 +26,7 @@ def starts(capacity_bytes: int, extent_bytes: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Claims:
-    """What the device says: whether it discards, and what reads give afterwards (None: unsaid)."""
+    """Claims of the device: discard support, and data of reads afterwards (None: not stated)."""
 
     discards: bool
     reads_after: Literal["zeros", "ones"] | None
@@ -36,7 +36,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class Validation:
-    """What was found. `blocks` are of 4 KiB; `as_claimed` is None where nothing was claimed."""
+    """Findings. `blocks` are of 4 KiB; `as_claimed` is None if the device claims nothing."""
 
     claims: Claims
     offered: bool
@@ -49,7 +49,7 @@ class Validation:
 
     @property
     def as_claimed(self) -> bool | None:
-        """Whether reads after the discard are what the device says."""
+        """True if reads after the discard return what the device claims."""
         if not self.offered:
             return False if self.claims.discards else None
         if self.claims.reads_after is not None and self.reads_after != self.claims.reads_after:
@@ -60,12 +60,12 @@ class Validation:
         return True if said else None
 
     def record(self) -> dict[str, Any]:
-        """For the result's conditions: all of it, with the two judgements; JSON values."""
+        """Returns all findings and the two judgements, for the result's conditions; JSON values."""
         return {"verdict": self.verdict, "as_claimed": self.as_claimed, **asdict(self)}
 
     @property
     def verdict(self) -> Literal["works", "works in part", "does nothing", "not offered"]:
-        """In a word, by the data alone."""
+        """Verdict in a word, by the data alone."""
         if not self.offered:
             return "not offered"
         if self.old_blocks == 0:

@@ -1,6 +1,7 @@
-"""The doctor: what this machine has of what drivebay can use, and how to get the rest.
+"""The doctor: finds which tools and resources for drivebay this machine has, and how to get the
+rest.
 
-It looks and changes nothing. This room must not know how its findings are shown.
+It only reads and changes nothing. This package must not know how its findings are shown.
 """
 
 from drivebay.targets.doctor import basics
@@ -10,11 +11,11 @@ __all__ = ["GROUPS", "Finding", "State", "everything"]
 
 
 def everything() -> list[Finding]:
-    """All findings, by group. Takes some seconds at most, and changes nothing."""
+    """Returns all findings, by group. Takes some seconds at most, and changes nothing."""
     found = list(basics.look())
     try:
         from drivebay.targets.doctor.drives import CHECKS as real
-    except ImportError:  # a package is broken, which the basics report
+    except ImportError:  # a package is broken; the basic checks report it
         pass
     else:
         found += basics.look(real)

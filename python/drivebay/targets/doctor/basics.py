@@ -1,6 +1,6 @@
-"""What every use needs, and what serving and the lab can use: one table of checks.
+"""One table of checks: requirements of every use, and optional ones of serving and the lab.
 
-Python, the compiled core, the project's data, memory, room for results; programs, kernel modules
+Python, the compiled core, the project's data, memory, space for results; programs, kernel modules
 and Python packages.
 """
 
@@ -32,7 +32,7 @@ PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "resvg_py", "rich", "t
 LARGE = "sm951-ahci-512"
 SMALL = "sm951-ahci-128"
 RESULT_BYTES = 20_000_000
-"""Room for one review: the largest suite of the catalog's leaves 9 MB, its report included."""
+"""Space for one review: the catalog's largest suite leaves 9 MB, including its report."""
 REINSTALL = "make setup in the checkout, or install the package again"
 ANSWER_S = 20.0
 
@@ -40,7 +40,9 @@ State = Literal["ok", "note", "missing"]
 
 
 class Answer(NamedTuple):
-    """What was found: what is there, and what brings what is not, or what to make of a "note"."""
+    """Result of a check: the present state, and how to get the missing part, or advice for a
+    "note".
+    """
 
     state: State
     found: str
@@ -48,21 +50,21 @@ class Answer(NamedTuple):
 
 
 def ok(found: str) -> Answer:
-    """It is there."""
+    """Answer for a thing that is present."""
     return Answer("ok", found)
 
 
 def missing(found: str, get: str) -> Answer:
-    """It is not there; `get` is the command or words that bring it."""
+    """Answer for a missing thing; `get` is the command or advice to get it."""
     return Answer("missing", found, get)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one thing.
+    """Finding about one requirement.
 
-    `basic` things are needed by every use. `found` says what is there, `needed_for` what needs it,
-    `get` the command or words that bring it; of a "note", what to make of it.
+    `basic` requirements are needed by every use. `found` describes the present state, `needed_for`
+    the use that needs it, `get` the command or advice to get it; for a "note", the advice.
     """
 
     group: str
@@ -76,7 +78,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing to look for; all of a group of `BASICS` but its notes are basic."""
+    """One check; all checks of the group `BASICS` except its notes are basic."""
 
     group: str
     name: str
@@ -84,15 +86,16 @@ class Check:
     look: Callable[[], Answer]
 
     def finding(self) -> Finding:
-        """Look for it now."""
+        """Runs the check now."""
         state, found, get = self.look()
         basic = self.group == BASICS and self.name != "processors"
         return Finding(self.group, self.name, state, found, self.needed_for, get, basic)
 
 
 def said(*command: str) -> str:
-    """The first line of what a program prints, on either stream; "" if it is not here or does not
-    end in time."""
+    """Returns the first line of a program's output, on either stream; "" if it is missing or does
+    not end in time.
+    """
     try:
         done = programs.ask(command, timeout_s=ANSWER_S)
     except programs.NoAnswer:
@@ -102,7 +105,7 @@ def said(*command: str) -> str:
 
 
 def version(text: str) -> str:
-    """The version number in a line, or the line.
+    """Returns the version number in a line, or the line.
 
     >>> version("nvme version 2.3 (git 2.3)")
     '2.3'
@@ -112,7 +115,9 @@ def version(text: str) -> str:
 
 
 def program(name: str, package: str, option: str) -> Callable[[], Answer]:
-    """Looks for a program of this package of Debian's, which tells its version by this option."""
+    """Returns a check for a program of this Debian package, which prints its version with this
+    option.
+    """
 
     def look() -> Answer:
         if (path := programs.find(name)) is None:
@@ -123,7 +128,7 @@ def program(name: str, package: str, option: str) -> Callable[[], Answer]:
 
 
 def kernel_module(name: str) -> bool:
-    """Whether the running kernel has this module: loaded, built in, or there to be loaded."""
+    """True if the running kernel has this module: loaded, built in, or available to load."""
     if Path("/sys/module", name).exists():
         return True
     folder = Path("/lib/modules", os.uname().release)
@@ -145,7 +150,7 @@ def _python() -> Answer:
 
 
 def _core() -> Answer:
-    """The core loads, and has what this version of the Python part calls."""
+    """Checks that the core loads, and has every name that this version of the Python part calls."""
     try:
         core = importlib.import_module("drivebay._core")
     except ImportError as problem:
@@ -183,7 +188,7 @@ def _data() -> Answer:
 
 
 def _processors() -> Answer:
-    """No instruction beyond the architecture's own is needed."""
+    """Counts processors; no instruction beyond the base architecture is needed."""
     usable = len(os.sched_getaffinity(0))
     found = f"{platform.machine()}, {usable} usable"
     if usable < 2:
@@ -198,7 +203,7 @@ def _memory() -> Answer:
         from drivebay.definitions import profiles as catalog
 
         large, small = (catalog.load(drive).memory_bytes for drive in (LARGE, SMALL))
-    except Exception:  # the core or the data is broken, which other findings say
+    except Exception:  # the core or the data is broken; other findings report it
         return ok(f"{units.si_bytes(free)} free")
     found = f"{units.si_bytes(free)} free, {units.si_bytes(large)} needed"
     if free >= large:
@@ -226,7 +231,7 @@ def _module(name: str) -> Answer:
 
 
 def _qemu() -> Answer:
-    """Whether QEMU has the device that connects to `--vfio-user`."""
+    """Checks that QEMU has the device that connects to `--vfio-user`."""
     if (path := shutil.which("qemu-system-x86_64")) is None:
         return missing("no QEMU", "a QEMU with vfio-user (11.1 was tried; not yet in Debian 12)")
     try:
@@ -278,5 +283,5 @@ CHECKS = (
 
 
 def look(checks: Sequence[Check] = CHECKS) -> Iterator[Finding]:
-    """The findings, in the order of the table."""
+    """Yields the findings, in the order of the table."""
     return (check.finding() for check in checks)

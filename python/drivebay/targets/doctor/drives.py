@@ -1,7 +1,6 @@
-"""What reviews of real drives, recordings and replays need of this machine; virtual drives need
-none of it.
+"""Checks for reviews of real drives, recordings and replays; virtual drives need none of these.
 
-fio's faults by version are those that docs/concepts/real-drives.md lists.
+fio's faults by version are listed in docs/concepts/real-drives.md.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def _io_uring() -> Answer:
 
 
 def _io_uring_error() -> int:
-    """The error number of setting up a smallest ring, 0 if it works."""
+    """Returns the error number of setting up a smallest ring, 0 if it works."""
     libc = ctypes.CDLL(None, use_errno=True)
     parameters = ctypes.create_string_buffer(120)  # struct io_uring_params, all zero
     ring = libc.syscall(_SYS_IO_URING_SETUP, 1, parameters)
@@ -116,7 +115,7 @@ def _devices() -> Answer:
 
 
 def _environment() -> Answer:
-    """What bends figures of real drives on this machine, if anything."""
+    """Checks for properties of this machine that distort figures of real drives."""
     facts = host.facts()
     found = [
         f"{what} ({facts[key]})"

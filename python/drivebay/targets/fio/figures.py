@@ -1,9 +1,9 @@
-"""A part of fio's JSON: every number of it is read here, and refused where it is impossible.
+"""Checked access to fio's JSON: every number is read here, and rejected if it is impossible.
 
 Sources: RFC 8259 has no limits of numbers; Python reads 1e999 as infinity and takes NaN. fio counts
 in 64 bits; JOBS_MAX is FIO_MAX_JOBS of its os/os.h; numbers in options are those of its parse.c.
 
-Leaves out: whether figures fit together; what is not read is not looked at.
+Leaves out: consistency between figures; values that are not read are not checked.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ JOBS_MAX = 4096
 
 
 class Unreadable(ValueError):
-    """A figure that is missing or impossible; says which, and what is allowed."""
+    """A figure that is missing or impossible; the message names it and the allowed values."""
 
 
 def is_possible(value: object, most: float = FIGURE_MAX) -> bool:
-    """Whether a figure can be one of fio's: a number that is not negative, NaN or above `most`.
+    """True if a figure can be one of fio's: a number that is not negative, NaN or above `most`.
 
     >>> is_possible(0.5), is_possible(float("inf")), is_possible(True), is_possible("1")
     (True, False, False, False)
@@ -68,7 +68,7 @@ number from 0 to 1e+17
     where: str = ""
 
     def of(self, key: str, default: Any = None) -> Part:
-        """What the table has there; `default` where it has nothing, or null."""
+        """Returns the table's value for a key; `default` if the value is missing or null."""
         value = self._table().get(key)
         value = default if value is None else value
         part = Part(value, f"{self.where}.{key}" if self.where else key)
@@ -77,36 +77,38 @@ number from 0 to 1e+17
         return part
 
     def each(self, key: str) -> list[Part]:
-        """The values of a list; none where there is no list."""
+        """Returns the values of a list; an empty list if it is missing."""
         part = self.of(key, [])
         if not isinstance(part.value, list):
             raise part.refused("a list")
         return [Part(value, f"{part.where}[{n}]") for n, value in enumerate(part.value)]
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text."""
+        """Returns a text."""
         part = self.of(key, default)
         if not isinstance(part.value, str):
             raise part.refused("a text")
         return part.value
 
     def texts(self) -> dict[str, str]:
-        """The whole table, whose values are texts; null is an empty one."""
+        """Returns the whole table, whose values are texts; null is an empty one."""
         return {key: self.text(key, "") for key in self._table()}
 
     def number(self, key: str, default: float | None = None) -> float:
-        """A figure that may have a fraction."""
+        """Returns a figure that may have a fraction."""
         part = self.of(key, default)
         if not is_possible(part.value):
             raise part.refused(f"a number from 0 to {FIGURE_MAX:.3g}")
         return float(part.value)
 
     def count(self, key: str, default: int | None = None, *, most: int = FIGURE_MAX) -> int:
-        """A figure that is a whole number, up to `most`."""
+        """Returns a whole-number figure, up to `most`."""
         return self.of(key, default)._whole(most)
 
     def setting(self, key: str, default: int, *, most: int) -> int:
-        """The whole number up to `most` that an option's text is; `default` where it is not set."""
+        """Returns an option's text as a whole number up to `most`; `default` if the option is not
+        set.
+        """
         part = self.of(key, str(default))
         number = number_of(part.value) if isinstance(part.value, str) else None
         if number is None or number > most:
@@ -114,7 +116,9 @@ number from 0 to 1e+17
         return number
 
     def counts(self, key: str, most: int = FIGURE_MAX) -> Iterator[tuple[float, int]]:
-        """A table whose keys are figures as text, up to `most`, and whose values are counts."""
+        """Yields the entries of a table whose keys are figures as text, up to `most`, and whose
+        values are counts.
+        """
         part = self.of(key, {})
         for text, value in part._table().items():
             try:
@@ -126,7 +130,7 @@ number from 0 to 1e+17
             yield figure, Part(value, f"{part.where}.{text}")._whole(FIGURE_MAX)
 
     def refused(self, allowed: str) -> Unreadable:
-        """The error that says what is allowed in place of the value."""
+        """Returns the error that states the allowed values."""
         given = repr(self.value)
         given = given if len(given) <= 60 else f"{given[:57]}..."
         return Unreadable(f"{self.where}: {given} is not allowed; must be {allowed}")

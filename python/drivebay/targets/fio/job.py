@@ -21,15 +21,16 @@ FILL_BLOCK_BYTES = 131_072
 FILL_QUEUE_DEPTH = 32
 RANDOM = Content()
 
-# New random data for every write: nothing to compress or to deduplicate. fio makes it between one
-# write and the next, 0.9 us per 4 KiB (measured): it holds one job to 4.6 GB/s, and takes a quarter
-# off 128 KiB writes at queue depth 1 on a drive of 1.5 GB/s. So larger writes, where measured,
-# reuse random buffers and only stamp each sector anew: no two sectors are equal, and 89 % cannot be
-# compressed (measured). A load that also reads needs the refill: its buffers hold what was read.
+# New random data for every write: nothing to compress or to deduplicate. fio generates it between
+# one write and the next, 0.9 us per 4 KiB (measured): this limits one job to 4.6 GB/s, and takes a
+# quarter off 128 KiB writes at queue depth 1 on a drive of 1.5 GB/s. So larger writes, where
+# measured, reuse random buffers and only stamp each sector anew: no two sectors are equal, and 89 %
+# cannot be compressed (measured). A load that also reads needs the refill: its buffers hold the
+# data read.
 _REFILL = "refill_buffers=1\n"
 _STAMP = "scramble_buffers=1\n"
 REFILL_UP_TO_BYTES = 16_384
-# Of every chunk so much is zeros and the rest random; a chunk is what drives compress by itself.
+# Chunk of which a share is zeros and the rest random; drives compress each chunk by itself.
 COMPRESS_CHUNK_BYTES = 4096
 
 _COMMON = f"""\
@@ -50,8 +51,8 @@ slat_percentiles=0
 """
 
 
-# How random addresses are drawn. fio's bitmap is emptied when a pass is over and the draws go on,
-# so each pass has an order of its own; its shift register begins every pass at the same seed.
+# Generators of random addresses. fio's bitmap is emptied when a pass is over and the draws go on,
+# so each pass has a different order; its shift register begins every pass at the same seed.
 _OFFSETS = {
     "uniform": "norandommap=1\nrandom_generator=tausworthe64\n",
     "permutation": "norandommap=0\nrandom_generator=tausworthe64\n",
@@ -61,11 +62,11 @@ _OFFSETS = {
 
 SCATTERED = "zoned-scattered:"
 NEXT_TO_1 = "zipf:1.0001"
-"""fio refuses 1: by this exponent the most popular of a million blocks gets 0.07 % more."""
+"""fio rejects 1: with this exponent the most popular of a million blocks gets 0.07 % more."""
 
 
 def is_zipf_1(offsets: str) -> bool:
-    """Whether fio runs it with `NEXT_TO_1`."""
+    """True if fio runs this distribution with `NEXT_TO_1`."""
     kind, _, theta = offsets.partition(":")
     return kind == "zipf" and float(theta) == 1
 
@@ -75,19 +76,20 @@ def _offsets(workload: Workload) -> str:
         return _OFFSETS[workload.offsets]
     if is_zipf_1(workload.offsets):
         return _OFFSETS["uniform"] + f"random_distribution={NEXT_TO_1}\n"
-    # fio has no scattered zones: they lie in one piece each, of which the run warns.
+    # fio has no scattered zones: each zone is contiguous, and the run warns about it.
     distribution = workload.offsets.replace(SCATTERED, "zoned:")
     return _OFFSETS["uniform"] + f"random_distribution={distribution}\n"
 
 
 def _rate(workload: Workload) -> str:
-    """Think time, and fio's rate: of each direction and of each thread."""
+    """Returns the options for think time and rate; fio's rate is per direction and per thread."""
     think = ""
     if workload.thinktime_us is not None:
-        # fio (3.33) ends no think time early: one beyond the job's end would make it longer.
+        # fio (3.33) does not shorten a think time: one beyond the job's end would make the job
+        # longer.
         pause = min(workload.thinktime_us, round(workload.duration_s * 1e6))
         think = f"thinktime={pause}\nthinktime_blocks={workload.thinktime_blocks}\n"
-        # At queue depth 1 it is the same, and fio before 3.29 has no such option.
+        # Both block types are equal at queue depth 1, and fio before 3.29 has no such option.
         think += "thinktime_blocks_type=issue\n" if workload.queue_depth > 1 else ""
     share = workload.read_percent / 100
     shares = (share, 1 - share) if 0 < share < 1 else (1.0,)
@@ -103,12 +105,14 @@ def _rate(workload: Workload) -> str:
 
 
 def phase_seed(seed: int, label: str) -> int:
-    """A seed of its own for each phase, so that no two draw the same addresses; 0 to 2**62."""
+    """Returns a separate seed per phase, so that no two draw the same addresses; 0 to 2**62."""
     return derived_seed(seed, label, bits=62)
 
 
 def jobs_together(jobs: Sequence[tuple[str, Workload, int, int]], *, engine: str, seed: int) -> str:
-    """The job file of phases that run at the same time: label, load, and span of each in bytes."""
+    """Returns the job file of phases that run at the same time: label, load, and span of each in
+    bytes.
+    """
     return _COMMON + f"ioengine={engine}\n" + "".join(_section(*job, seed) for job in jobs)
 
 
@@ -131,8 +135,10 @@ def _section(label: str, workload: Workload, start: int, length: int, seed: int)
 
 
 def _queues(workload: Workload) -> str:
-    """Several threads, each on processors of its own, so that the kernel gives each its queue.
-    Without a new group fio would count them to the job before."""
+    """Returns the options for several threads, each pinned to different processors, so that each
+    uses its own queue of the kernel. Without a new group fio would count them as part of the job
+    before.
+    """
     if workload.queues == 1:
         return ""
     processors = ",".join(map(str, sorted(os.sched_getaffinity(0))))
@@ -145,21 +151,22 @@ def _queues(workload: Workload) -> str:
 def fill_job(
     *, label: str, start: int, length: int, engine: str, seed: int, content: Content = RANDOM
 ) -> str:
-    """The job file that writes every byte from `start` on once, in sequence, and flushes."""
+    """Returns the job file that writes each byte from `start` on once, in sequence, and flushes."""
     load = "rw=write\n" + _data(content, refill=True) + f"bs={FILL_BLOCK_BYTES}\n"
     return _whole(label, load, start=start, length=length, engine=engine, seed=seed)
 
 
 def sprandom_job(*, length: int, spare: float, engine: str, seed: int) -> str:
-    """The job file of fio's sprandom over the first `length` bytes: each 4 KiB once in random
-    order, and `spare` (over the capacity) as many again; fio ends it by itself."""
+    """Returns the job file of fio's sprandom over the first `length` bytes: each 4 KiB once in
+    random order, and `spare` (over the capacity) as many again; fio ends it by itself.
+    """
     load = "rw=randwrite\n" + _data(RANDOM, refill=True) + "bs=4096\n"
     load += f"sprandom=1\nspr_op={spare:g}\n"
     return _whole("sprandom", load, start=0, length=length, engine=engine, seed=seed)
 
 
 def _whole(label: str, load: str, *, start: int, length: int, engine: str, seed: int) -> str:
-    """The job file of writes that end by themselves, and a flush."""
+    """Returns the job file of writes that end by themselves, and a flush."""
     return (
         _COMMON
         + f"ioengine={engine}\nrandseed={phase_seed(seed, label)}\n\n[{label}]\n"
@@ -169,7 +176,7 @@ def _whole(label: str, load: str, *, start: int, length: int, engine: str, seed:
 
 
 def probe_job(*, engine: str) -> str:
-    """A single read, to see whether this engine works on this target."""
+    """Returns the job file of a single read, which tests if this engine works on this target."""
     return _COMMON + f"ioengine={engine}\n\n[probe]\nrw=read\nbs=4096\niodepth=1\nsize=4096\n"
 
 
@@ -187,8 +194,9 @@ def _direction(workload: Workload) -> str:
 
 
 def _sizes(workload: Workload) -> str:
-    """One size, or uniform multiples of the smaller up to the larger, or each with its share;
-    aligned to the smallest."""
+    """Returns the options for one size, for uniform multiples of the smaller up to the larger, or
+    for sizes with a share each; aligned to the smallest.
+    """
     if workload.bssplit:
         return f"bssplit={workload.bssplit}\nblockalign={workload.block_bytes}\n"
     if workload.block_bytes_max is None:
@@ -197,7 +205,7 @@ def _sizes(workload: Workload) -> str:
 
 
 def _data(content: Content, *, refill: bool) -> str:
-    """What is written; `refill` makes all of it anew for every write."""
+    """Returns the options for the written data; `refill` generates all of it for every write."""
     percent = content.compressible_percent
     if percent == 100:
         return "zero_buffers=1\n" + _REFILL

@@ -1,13 +1,13 @@
-"""fio's JSON+ output, turned into counts, one-second series and latency histograms.
+"""Parser of fio's JSON+ output: counts, one-second series and latency histograms.
 
 Sources: fio's own output, recorded with 3.25, 3.33, 3.39 and 3.41 (tests/data/fio); the bins are
 those of fio's stat.h: 64 linear steps in every power of two, exact below 128 ns.
 
-How the seconds are made: fio is asked for its cumulative figures at every full second of the job
-(see fio_run), so a second is the difference of two exact counts. What the asking misses the second
-by (1 ms as a rule) is corrected by interpolating the cumulative counts, which keeps their sum
-exact. fio's own logs are not used: averaged ones drop the last second and shift the others, and
-complete ones cost too much.
+Method for the seconds: fio is asked for its cumulative figures at every full second of the job (see
+process), so a second is the difference of two exact counts. The timing error of the request (1 ms
+as a rule) is corrected by interpolating the cumulative counts, which keeps their sum exact. fio's
+own logs are not used: averaged ones drop the last second and shift the others, and complete ones
+cost too much.
 
 Leaves out: fio's percentiles (taken from merged histograms later), slat and clat (the latency here
 is fio's "lat", from the submission to the completion as the host sees it).
@@ -35,9 +35,9 @@ from drivebay.targets.fio.figures import JOBS_MAX, RUNTIME_MS_MAX, Part, Unreada
 OLDEST = (3, 25)
 NEWEST = (3, 41)
 EARLY_ROUND_MS = 50
-"""A round's end is known from an answer this much before it, as a second's is."""
+"""An answer this much before a round's end serves as the round's end, as for a second."""
 STALL_MS = 250
-"""fio answers within a few ms, unless no I/O completes at all; then it answers when one does."""
+"""fio answers within a few ms; if no I/O completes, it answers at the next completion."""
 
 Document = dict[str, Any]
 Direction = Literal["read", "write"]
@@ -45,8 +45,8 @@ DIRECTIONS: tuple[Direction, ...] = ("read", "write")
 
 
 def parse_version(text: str) -> tuple[int, int]:
-    """The version in what `fio --version` prints. Raises EnvironmentProblem if it is no version of
-    fio, or one whose output drivebay does not know how to read.
+    """Parses the version in the output of `fio --version`. Raises EnvironmentProblem if the text is
+    not a version of fio, or if drivebay cannot read that version's output.
 
     >>> parse_version("fio-3.39-14-gd9f1")
     (3, 39)
@@ -67,7 +67,8 @@ def parse_version(text: str) -> tuple[int, int]:
 
 
 def documents(lines: Iterable[str]) -> Iterator[Document]:
-    """The JSON documents in fio's output, one after the other, without the text between them.
+    """Yields the JSON documents in fio's output, one after the other, without the text between
+    them.
 
     >>> list(documents(["fio: terminating on signal 15\\n", "{\\n", '"jobs" : []\\n', "}\\n"]))
     [{'jobs': []}]
@@ -114,9 +115,10 @@ class Side:
 
 
 def side(document: Document, direction: Direction, job: int = 0) -> Side:
-    """One direction of one of the document's jobs, by its place in the job file. Raises
+    """Returns one direction of one of the document's jobs, by its place in the job file. Raises
     EnvironmentProblem if a figure is missing, as in the output of an unknown version, or
-    impossible."""
+    impossible.
+    """
     with _read(document):
         part = _job(document, job).of(direction)
         latency = part.of("lat_ns")
@@ -127,7 +129,7 @@ def side(document: Document, direction: Direction, job: int = 0) -> Side:
 
 
 def flushes(document: Document, job: int = 0) -> tuple[int, float]:
-    """Flushes of a job of the document, and the sum of their latencies in nanoseconds."""
+    """Number of flushes of a job in the document, and the sum of their latencies in nanoseconds."""
     with _read(document):
         latency = _job(document, job).of("sync").of("lat_ns")
         count = latency.count("N", 0)
@@ -135,7 +137,9 @@ def flushes(document: Document, job: int = 0) -> tuple[int, float]:
 
 
 def runtime_ms(document: Document, job: int = 0) -> int:
-    """Milliseconds since a job began; fio adds up those of threads that it reports as one."""
+    """Milliseconds since a job began; fio adds up the run times of threads that it reports
+    together.
+    """
     with _read(document):
         of = _job(document, job)
         threads = max(1, of.of("job options", {}).setting("numjobs", 1, most=JOBS_MAX))
@@ -143,22 +147,25 @@ def runtime_ms(document: Document, job: int = 0) -> int:
 
 
 def has_begun(document: Document, jobs: int = 1) -> bool:
-    """Whether each of the jobs has completed an I/O. Before, fio's clock of a job is not to be
-    trusted: it is set anew when the job's thread begins."""
+    """True if each of the jobs has completed an I/O. Before that, fio's clock of a job is not
+    reliable: it is reset when the job's thread begins.
+    """
     return all(
         any(side(document, direction, job).ios for direction in DIRECTIONS) for job in range(jobs)
     )
 
 
 def job_error(document: Document) -> int:
-    """The errno of what made a job fail; 0 if nothing did."""
+    """Returns the errno with which a job failed; 0 if none failed."""
     with _read(document):
         return next(filter(None, (job.count("error", 0) for job in Part(document).each("jobs"))), 0)
 
 
 def checked_total(document: Document, job: int = 0) -> dict[Direction, Side]:
-    """Both directions of a job in the last document, after making sure that they add up. Raises
-    EnvironmentProblem if the bins do not sum to the I/Os, or fio's two counts of them differ."""
+    """Returns both directions of a job in the last document, after checking that they add up.
+    Raises EnvironmentProblem if the bins do not sum to the I/Os, or fio's two counts of them
+    differ.
+    """
     total = {direction: side(document, direction, job) for direction in DIRECTIONS}
     for direction, figures in total.items():
         with _read(document):
@@ -181,7 +188,7 @@ def _job(document: Document, job: int) -> Part:
 
 @contextlib.contextmanager
 def _read(document: Document) -> Iterator[None]:
-    """Inside, a figure that cannot be read tells of the fio that wrote it."""
+    """Turns an unreadable figure into an error that names the version of fio."""
     try:
         yield
     except Unreadable as problem:
@@ -214,7 +221,7 @@ class Point:
 
 @dataclass
 class Recorder:
-    """Collects fio's documents of one job and keeps little of each.
+    """Collects fio's documents of one job and keeps a small summary of each.
 
     `job` is its place in the job file. `zero_s` is when the job's clock began, on this process's
     monotonic clock.
@@ -231,9 +238,9 @@ class Recorder:
     _seen: dict[Direction, Side] = field(default_factory=dict)
 
     def add(self, document: Document, *, asked_ms: int | None = None) -> None:
-        """Take a document in; `asked_ms` is the second's end that it was asked for.
+        """Adds a document; `asked_ms` is the end of the second for which it was requested.
 
-        An answer that comes late tells of a stall: nothing completed since it was asked for.
+        A late answer indicates a stall: nothing completed since the request.
         """
         now = {direction: side(document, direction, self.job) for direction in DIRECTIONS}
         ms = runtime_ms(document, self.job)
@@ -246,7 +253,7 @@ class Recorder:
         self._append(ms, now)
 
     def finish(self, document: Document) -> None:
-        """Take the last document in: from now on `total` holds the exact figures."""
+        """Adds the last document: from now on `total` holds the exact figures."""
         self.total = checked_total(document, self.job)
         self.flushes, self.flush_ns_sum = flushes(document, self.job)
         self._append(max(1, runtime_ms(document, self.job)), self.total)
@@ -284,7 +291,7 @@ class Recorder:
         return min(bin_bounds(max(grown))[1] - 1, now.latency_ns_max) if grown else 0
 
     def is_stable(self, rule: Stable) -> bool:
-        """Whether the rule holds for the last full seconds; needs the blocks to be of one size."""
+        """True if the rule holds for the last full seconds; requires blocks of one size."""
         full = (self.duration_ms + 50) // 1000
         if full < max(rule.min_s, rule.window_s):
             return False
@@ -296,7 +303,7 @@ class Recorder:
         return mean > 0 and float(window.max() - window.min()) <= mean * rule.within_percent / 100
 
     def rates_per_round(self, round_s: float) -> list[float]:
-        """I/Os per second of each whole round so far."""
+        """I/Os per second of each complete round so far."""
         rounds = int((self.duration_ms + EARLY_ROUND_MS) / 1000 / round_s)
         ends = np.arange(rounds + 1, dtype=np.float64) * round_s * 1000
         done = self._until(ends, "reads") + self._until(ends, "writes")
@@ -304,21 +311,22 @@ class Recorder:
         return rates
 
     def _ends(self) -> npt.NDArray[np.float64]:
-        """0, then the ends of the seconds in ms. The rest after the last full second is a row by
-        itself from half a second on; a shorter rest (I/Os in flight at the end) belongs to the row
-        before."""
+        """Returns 0, then the ends of the seconds in ms. The rest after the last full second is a
+        separate row from half a second on; a shorter rest (I/Os in flight at the end) belongs to
+        the row before.
+        """
         rows = max(1, (self.duration_ms + 500) // 1000)
         return np.array([*range(0, rows * 1000, 1000), self.duration_ms], dtype=np.float64)
 
     def _until(self, ends: npt.NDArray[np.float64], of: str) -> npt.NDArray[np.float64]:
-        """A cumulative figure at these times, between the two points around each."""
+        """Interpolates a cumulative figure at these times, between the two points around each."""
         at = np.array([point.ms for point in self.points], dtype=np.float64)
         values = np.array([getattr(point, of) for point in self.points], dtype=np.float64)
         inner: npt.NDArray[np.float64] = np.interp(ends, at, values)
         return inner
 
     def series(self) -> pa.Table:
-        """The one-second series; the sums over its rows are the exact totals."""
+        """Returns the one-second series; the sums over its rows are the exact totals."""
         ends = self._ends()
         columns: dict[str, npt.NDArray[np.int64]] = {}
         for direction in DIRECTIONS:
@@ -333,7 +341,7 @@ class Recorder:
             row = min(row, len(highest) - 1)
             highest[row] = max(highest[row], point.latency_ns_max)
         ios = columns["reads"] + columns["writes"]
-        # An interval longer than a second, on a machine that stalled, is in more rows than one.
+        # An interval longer than a second, on a machine that stalled, covers more than one row.
         for row in np.flatnonzero((ios > 0) & (highest == 0)).tolist():
             within = [
                 point.latency_ns_max
@@ -347,13 +355,13 @@ class Recorder:
         )
 
     def histogram(self) -> pa.Table:
-        """Exact counts per direction and bin, in rising order."""
+        """Returns exact counts per direction and bin, in rising order."""
         rows = []
         for direction in DIRECTIONS:
             total = self.total[direction]
             for middle, count in sorted(total.bins.items()):
                 low, high = bin_bounds(middle)
-                if middle == max(total.bins):  # fio's last bin holds all above 17 s
+                if middle == max(total.bins):  # fio's last bin holds everything above 17 s
                     high = max(high, total.latency_ns_max + 1)
                 rows.append((direction, low, high, count))
         return histogram(rows)

@@ -1,14 +1,14 @@
-"""The fio of this machine; one process of it: started, asked each second, stopped, waited for.
+"""The installed fio; one process: started, asked each second, stopped, waited for.
 
 Sources: fio's HOWTO (SIGUSR1 prints the running figures); measured here with 3.25 to 3.41: the
 answer comes 1 ms after the signal and costs 1 ms of a helper thread. `--status-interval=1` prints
-the same, but at seconds of its own (0.9 s, 1.9 s after the job's start): each of ours would mix two
-of its, and the spread over the seconds would come out 10 % too small.
+the same, but at its own seconds (0.9 s, 1.9 s after the job's start): each of our seconds would mix
+two of its, and the spread over the seconds would be 10 % too small.
 
 fio runs in its own session, so that Ctrl-C reaches drivebay only, which then stops it; the kernel
-sends it SIGTERM if drivebay dies; with `thread=1` it has no children of its own.
+sends it SIGTERM if drivebay dies; with `thread=1` it has no children.
 
-Leaves out: what the figures mean (parse) and fio's job files (job).
+Leaves out: the meaning of the figures (parse) and fio's job files (job).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from drivebay.targets.fio.parse import (
 from drivebay.targets.safety import in_use
 
 ENGINES = ("io_uring", "libaio")
-"""io_uring is refused in many containers; libaio then does the same work."""
+"""io_uring is blocked in many containers; libaio then does the same work."""
 ARGUMENTS = ("--output-format=json+", "--eta=never", "-")
 STOPPED_EXIT_CODE = 128
 POLL_S = 0.25
@@ -58,31 +58,38 @@ SHORTEST_S = 0.3
 NEVER = float("inf")
 ANSWER_S = 0.001
 ANSWER_MAX_S = 0.05
-"""How long an answer takes: at first, and at most; learnt in between."""
+"""Seconds that an answer takes: at first, and at most; the estimate adapts in between."""
 EARLY_MS = 50
 """An answer this much before a second's end serves as that second's."""
 KEPT_LEVEL = 2
 KEPT_BUFFER_BYTES = 2**16
-"""An answer's 46 KB packed: 0.4 ms so; 8.8 ms line by line at gzip's own level 9 (measured)."""
+"""Compression of an answer's 46 KB takes 0.4 ms this way; 8.8 ms line by line at gzip's own level 9
+(measured).
+"""
 STUCK = b"stuck grabbing stat_sem"
-"""In what fio says (backend.c, thread_main) when a job has waited for its own statistics for five
-seconds; whoever asked for them then waits for ever. Mended in 3.42 (commit 00084f95)."""
+"""Part of fio's message (backend.c, thread_main) after a job has waited for its own statistics for
+five seconds; the thread that requested them then waits for ever. Fixed in 3.42 (commit
+00084f95).
+"""
 STUCK_LOOKED_AT_BYTES = 4096
 DOCUMENT_BYTES_MAX = 2**24
-"""Of output up to the end of a document. guess: 40 jobs with counts in each of 1,856 bins (stat.h)
-of nine histograms; with the bins that are seen an answer has 46 KB."""
+"""Bytes of output up to the end of a document. guess: 40 jobs with counts in each of 1,856 bins
+(stat.h) of nine histograms; with the bins seen in practice an answer has 46 KB.
+"""
 UNASKED_MAX = 16
-"""Documents beyond those that fio was asked for. guess: it prints one at its end."""
+"""Documents that fio may print without a request. guess: it prints one at its end."""
 COMPLAINTS_BYTES_MAX = 2**20
-"""Of what fio says on stderr. guess: all that is seen is below 1 KB."""
+"""Bytes of fio's stderr. guess: all output seen is below 1 KB."""
 FULL = {
     errno.ENOSPC: "the file system of the tested file is full",
     errno.EDQUOT: "the disk quota of the tested file is used up",
 }
 KILL_AFTER_S = 60.0
-"""An I/O that hangs holds fio back; only then is it killed, which is safe: it has no children."""
+"""An I/O that hangs delays fio's end; only after this time is fio killed, which is safe: it has no
+children.
+"""
 
-# The shell's `exec` with one thing more: "send me SIGTERM when my parent dies" (prctl 1). A
+# Works as the shell's `exec`, but first requests SIGTERM when the parent dies (prctl 1). A
 # preexec_fn would run Python between fork and exec, which may hang in a program with threads.
 _EXEC = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); "
@@ -92,7 +99,7 @@ _EXEC = (
 
 @dataclass(frozen=True)
 class Tool:
-    """The fio to use: its path, its version as it says it, and the engine that works here."""
+    """The fio to use: its path, its version as it prints it, and the engine that works here."""
 
     path: str
     version: str
@@ -100,9 +107,9 @@ class Tool:
 
 
 def working_tool(target_path: str, *, shown: str) -> Tool:
-    """Find fio, know its version, and the first engine by which it can read the target. Raises
-    EnvironmentProblem if there is no fio, it is of an unknown version, or it cannot read the
-    target."""
+    """Find fio, its version, and the first engine with which it can read the target. Raises
+    EnvironmentProblem if fio is missing, is of an unknown version, or cannot read the target.
+    """
     path = installed()
     version = _once(path, "--version")[1].strip()
     parse_version(version)
@@ -122,8 +129,9 @@ def working_tool(target_path: str, *, shown: str) -> Tool:
 
 def must_have(option: str, *, since: str, instead: str) -> None:
     """Raise if the installed fio does not know an option of its job files; touches no drive.
-    `since`: the fio that has it first, for the error. `instead`: what to do without it, for the
-    hint."""
+    `since`: the first fio with the option, for the error. `instead`: the alternative without the
+    option, for the hint.
+    """
     path = installed()
     answer = _once(path, f"--cmdhelp={option}")[1]
     if not re.search(rf"^\s*{option}:", answer, re.MULTILINE):
@@ -135,7 +143,7 @@ def must_have(option: str, *, since: str, instead: str) -> None:
 
 
 def installed() -> str:
-    """The path of fio; raises EnvironmentProblem if there is none."""
+    """Returns the path of fio; raises EnvironmentProblem if it is not installed."""
     if (found := shutil.which("fio")) is None:
         raise EnvironmentProblem(
             "fio is not installed; files and block devices are tested through it", "apt install fio"
@@ -144,7 +152,7 @@ def installed() -> str:
 
 
 def _once(fio: str, *arguments: str, job: str = "", target: str = "") -> tuple[int, str, str]:
-    """The exit code, output and complaints of a fio that ends by itself."""
+    """Runs a fio that ends by itself; returns its exit code, output and stderr."""
     try:
         more = {TARGET_VARIABLE: target}
         done = programs.ask(
@@ -157,12 +165,12 @@ def _once(fio: str, *arguments: str, job: str = "", target: str = "") -> tuple[i
 
 
 def first_line(stderr: str) -> str:
-    """The first line of complaint that says something."""
+    """Returns the first line of stderr that is not blank."""
     return next((line.strip() for line in stderr.splitlines() if line.strip()), "no reason given")
 
 
 class Fio:
-    """A running fio; leaving the `with` block stops it, however that happens."""
+    """A running fio; leaving the `with` block stops it in every case."""
 
     def __init__(self, fio: str, job: str, target_fd: int) -> None:
         self.target = f"/proc/{os.getpid()}/fd/{target_fd}"
@@ -183,7 +191,7 @@ class Fio:
         self._overflows = False
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
-            stdin.write(job.encode())  # a pipe breaks if fio has ended; then stderr says why
+            stdin.write(job.encode())  # a pipe breaks if fio has ended; then stderr has the reason
         self._reader = threading.Thread(
             target=self._read, args=(self.process.stdout,), daemon=True, name="fio-output"
         )
@@ -211,12 +219,12 @@ class Fio:
                     left = -1
                     break
         self._overflows = left < 0
-        stdout.close()  # which ends a fio that goes on
+        stdout.close()  # ends a fio that is still writing
         if not self._overflows:
             self.answers.put((time.monotonic(), None))
 
     def can_be_asked(self) -> bool:
-        """Whether fio has set up its handler; before that, SIGUSR1 would end it."""
+        """True if fio has installed its signal handler; before that, SIGUSR1 would end it."""
         try:
             with open(f"/proc/{self.process.pid}/status") as status:
                 caught = next(line for line in status if line.startswith("SigCgt:"))
@@ -237,17 +245,19 @@ class Fio:
             self.process.send_signal(signal.SIGTERM)
 
     def is_stuck(self) -> bool:
-        """Whether fio has said that its statistics are locked for ever: then it neither answers nor
-        ends (before 3.42, where it was asked just when a job ended)."""
+        """True if fio has printed that its statistics are locked for ever: then it neither answers
+        nor ends (before 3.42, where it was asked just when a job ended).
+        """
         return STUCK in os.pread(self.stderr.fileno(), STUCK_LOOKED_AT_BYTES, 0)
 
     def prints_too_much(self) -> bool:
-        """True if stdout or stderr has more than a fio prints."""
+        """True if stdout or stderr has more output than fio normally prints."""
         return self._overflows or os.fstat(self.stderr.fileno()).st_size > COMPLAINTS_BYTES_MAX
 
     def answer(self, timeout_s: float) -> tuple[float, Document | None] | None:
-        """The next document and when it came; None in its place at the end of the output; None
-        alone if nothing came in time."""
+        """Returns the next document and its arrival time; None in place of the document at the end
+        of the output; only None if nothing arrived in time.
+        """
         try:
             return self.answers.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
@@ -280,22 +290,22 @@ def run(
     look: Callable[[], None] = lambda: None,
     jobs: int = 1,
 ) -> tuple[list[Recorder], dict[str, bytes]]:
-    """Run a job file to its end, or until `each_second` says that it is enough. Raises Cancelled if
-    asked to stop; fio has ended by then; EnvironmentProblem if fio fails, with its first line of
-    complaint.
+    """Run a job file to its end, or until `each_second` returns True. Raises Cancelled if asked to
+    stop; fio has ended by then; EnvironmentProblem if fio fails, with the first line of its
+    stderr.
 
     Parameters
     ----------
-    target_fd : our open descriptor of the file or device: fio opens exactly what it refers to,
-        whatever has become of the path.
-    name : what the kept files are called.
+    target_fd : our open descriptor of the file or device: fio opens exactly this file, even if the
+    path has changed since.
+    name : base name of the kept files.
     each_second : called after every answer; True stops the job.
-    asks_until_ms : from this point of the job on no more answers are asked for, as a fio that is
-        asked while it ends may crash (seen in all versions). Called with what is known so far.
+    asks_until_ms : from this point of the job on no more answers are requested, as a fio that is
+    asked while it ends may crash (seen in all versions). Called with the figures so far.
     on_start : called with fio's process number.
-    look : called some times a second while fio runs; what it raises ends the job.
-    jobs : how many jobs the file has, which run at the same time; each has a recorder, in their
-        order, and the callbacks are given the first.
+    look : called several times a second while fio runs; an exception from it ends the job.
+    jobs : number of jobs in the file, which run at the same time; each has a recorder, in their
+    order, and the callbacks are given the first.
     """
     seconds = _Seconds([Recorder(number) for number in range(jobs)], asks_until_ms)
     first, *_ = seconds.recorders
@@ -343,8 +353,9 @@ def run(
 
 
 class _Seconds:
-    """When fio is to be asked, so that its answers come at full seconds of the job's clock; `zero`
-    is when that clock began, as far as is known."""
+    """Schedule of requests to fio, so that its answers come at full seconds of the job's clock;
+    `zero` is the estimated start of that clock.
+    """
 
     def __init__(
         self, recorders: list[Recorder], asks_until_ms: Callable[[Recorder], float]
@@ -361,7 +372,7 @@ class _Seconds:
         return self._asks_until_ms(self.recorders[0])
 
     def ask(self, running: Fio) -> float:
-        """Asks fio, if it is time; for how many seconds an answer is to be waited for."""
+        """Asks fio if a request is due; returns the seconds to wait for an answer."""
         now = time.monotonic()
         if now >= self._next and not self.waiting and not running.stopped:
             if self._asked_ms and (now - self.zero) * 1000 >= self._until_ms():
@@ -374,7 +385,7 @@ class _Seconds:
         return POLL_S if self.waiting else min(POLL_S, self._next - now)
 
     def take(self, came: float, document: Document) -> bool:
-        """Takes an answer in; False before each job has begun."""
+        """Adds an answer; returns False before each job has begun."""
         answers_ms = self._asked_ms if self.waiting and self._asked_ms else None
         self.waiting = False
         if not answers_ms and not has_begun(document, len(self.recorders)):

@@ -1,10 +1,10 @@
 """The steps of one test on a real drive: purge, fill and rest, then the phases, through fio.
 
-Fills and phases are one fio process each, so that each can be watched, stopped and blamed by
-itself; the 0.3 s between two phases are idle. Every step leaves its record among the artefacts of
-the test's first phase.
+Fills and phases are one fio process each, so that each can be watched and stopped by itself, and a
+failure attributed to it; the 0.3 s between two phases are idle. Every step leaves its record among
+the artefacts of the test's first phase.
 
-Leaves out: what goes on around them (environment).
+Leaves out: measurements around the steps (environment).
 """
 
 from __future__ import annotations
@@ -34,29 +34,31 @@ from drivebay.targets.safety.purge import discard, purge
 from drivebay.targets.telemetry.environment import Environment
 
 START_S = 0.5
-"""A fio process takes this long beside its job (measured: 0.25 to 0.45 s)."""
+"""Time of a fio process in addition to its job (measured: 0.25 to 0.45 s)."""
 PURGE_S = 2.0
 FIRST_GUESS_BYTES_PER_S = 400e6
-"""Fill rate until one was measured on this target; only for the time shown."""
+"""Fill rate until the first measurement on this target; only for the time shown."""
 ASKED_FILL_BYTES = 2**31
 """A shorter fill may be over before its first answer."""
 SPRANDOM_LEAST = 0.99
-"""Of what sprandom is to write it writes a little less (fio 3.42: 0.9995); guess: never below."""
+"""Share of the planned bytes that sprandom writes at least (fio 3.42: 0.9995); guess: never below.
+"""
 ENOUGH = 0.98
-"""A phase that ends by itself before this share of its duration is no result."""
+"""A phase that ends by itself before this share of its duration gives no result."""
 
 
 @dataclass
 class Written:
-    """What we know of the target's contents: which extents were filled since the last purge, how
-    fast that went, and how many bytes we have written in all, until fio's last answer."""
+    """Known contents of the target: the extents filled since the last purge, the fill rate, and the
+    total bytes that we have written, until fio's last answer.
+    """
 
     extents: list[tuple[int, int]] = field(default_factory=list)
     bytes_per_s: float = FIRST_GUESS_BYTES_PER_S
     total_bytes: int = 0
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether every byte from `start` to before `end` was filled.
+        """True if every byte from `start` to before `end` was filled.
 
         >>> Written([(0, 10), (20, 30), (5, 20)]).covers(2, 30)
         True
@@ -71,8 +73,9 @@ class Written:
 
 
 def fill_span(step: Prepare, capacity_bytes: int) -> tuple[int, int]:
-    """Where a fill begins and ends: the step's extent, widened to whole blocks of the fill; the
-    capacity is a multiple of them."""
+    """Returns the begin and end of a fill: the step's extent, widened to whole blocks of the fill;
+    the capacity is a multiple of them.
+    """
     start, length = step.span(capacity_bytes)
     block = fio_job.FILL_BLOCK_BYTES
     return start // block * block, -(-(start + length) // block) * block
@@ -105,7 +108,7 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
 
 
 class Parts:
-    """Where a test is among its parts, for the display."""
+    """Progress through the parts of a test, for the display."""
 
     def __init__(self, seconds: list[float], progress: Progress) -> None:
         self.progress = progress
@@ -115,21 +118,23 @@ class Parts:
         self._done_s = 0.0
 
     def begin(self, what: str) -> None:
-        """The next part begins."""
+        """Begins the next part."""
         self._index += 1
         self._what = what
         self.at(0.0)
 
     def at(self, seconds: float, **figures: float) -> None:
-        """So many seconds of the part are done; raises `Cancelled` when asked to stop. What is
-        reported never goes back, though a purge begins anew when it tries the next erase."""
+        """Reports the seconds of the part that are done; raises `Cancelled` when asked to stop.
+        Reported progress never decreases, though a purge begins anew when it tries the next
+        erase.
+        """
         self.progress.check()
         done_s = sum(self._seconds[: self._index]) + min(seconds, self._seconds[self._index])
         self._done_s = max(self._done_s, done_s)
         self.progress.report(self._what, self._done_s, sum(self._seconds), **figures)
 
     def share(self, share: float, **figures: float) -> None:
-        """This share of the part (0 to 1) is done."""
+        """Reports the share of the part (0 to 1) that is done."""
         self.at(share * self._seconds[self._index], **figures)
 
 
@@ -144,7 +149,7 @@ def _not_purged(record: dict[str, Any]) -> str:
 
 
 def _result(phase: Phase, recorder: Recorder) -> PhaseResult:
-    """What fio said of a phase, once it is known to have run to its end."""
+    """Returns the result of a phase, after checking that fio ran it to its end."""
     load, seconds = phase.workload, recorder.duration_ms / 1000
     to_the_end = load.until_stable is None and not load.ends_by_amount
     if to_the_end and seconds < load.duration_s * ENOUGH:
@@ -164,7 +169,7 @@ def _result(phase: Phase, recorder: Recorder) -> PhaseResult:
 
 @dataclass
 class Steps:
-    """One test, being run; `run` is the whole of it."""
+    """One running test; `run` executes it completely."""
 
     tool: Tool
     handle: ExclusiveHandle
@@ -195,14 +200,16 @@ class Steps:
         return self.environment.finish(results)
 
     def prepare(self, steps: tuple[Prepare, ...]) -> list[dict[str, Any]]:
-        """These steps alone, one after the other; a record of each. Raises as `run` does."""
+        """Run only these steps, one after the other; returns a record of each. Raises as `run`
+        does.
+        """
         records = []
         for number, step in enumerate(steps, start=1):
             records.append(self._prepared(step, f"prepare-{number}-{step.kind}"))
         return records
 
     def _begin(self, phase: Phase, number: int) -> PhaseResult:
-        """A phase, after its rest; `number` counts the rounds of the test's phases."""
+        """Run a phase, after its rest; `number` counts the rounds of the test's phases."""
         self._before(phase)
         result = self._phase(phase, number)
         self.artefacts = {}
@@ -216,7 +223,7 @@ class Steps:
         self.parts.begin(phase.label)
 
     def _together(self, group: tuple[Phase, ...]) -> list[PhaseResult]:
-        """Phases that run at the same time, as jobs of one fio."""
+        """Run phases at the same time, as jobs of one fio."""
         first = group[0]
         self._before(first)
         capacity, seconds = self.handle.target.capacity_bytes, first.workload.duration_s
@@ -242,7 +249,7 @@ class Steps:
         return results
 
     def _prepared(self, step: Prepare, name: str) -> dict[str, Any]:
-        """A step done, and its record."""
+        """Run a step and return its record."""
         self.parts.begin(step.kind)
         return {**step.model_dump(exclude_defaults=True), **self._prepare(step, name)}
 
@@ -283,7 +290,7 @@ class Steps:
         return {"start": start, "bytes": length, "took_s": round(seconds, 3)}
 
     def _sprandom(self, spare: float) -> dict[str, Any]:
-        """The single pass, for so much spare flash over the capacity."""
+        """Run the single pass, for this share of spare flash over the capacity."""
         length = self.handle.target.capacity_bytes
         job = fio_job.sprandom_job(
             length=length, spare=spare, engine=self.tool.engine, seed=self.seed
@@ -301,7 +308,7 @@ class Steps:
         except EraseError as problem:
             self.environment.warn(f"nothing was discarded: {problem}")
             return {"supported": False}
-        self.handle.fd(to_write=False)  # no more is written
+        self.handle.fd(to_write=False)  # nothing more is written
         return {"supported": True, "start": start, "bytes": length}
 
     def _rest(self, seconds: float) -> dict[str, Any]:
@@ -314,7 +321,7 @@ class Steps:
     def _until(
         self, is_over: Callable[[Recorder], bool], load: Workload, name: str, seed: int
     ) -> Recorder:
-        """Runs a load for its duration, or until `is_over`, which is asked every second."""
+        """Runs a load for its duration, or until `is_over`, which is called every second."""
         start, length = load.span(self.handle.target.capacity_bytes)
         parts = [(name, load, start, length)]
         job = fio_job.jobs_together(parts, engine=self.tool.engine, seed=seed)
@@ -330,7 +337,7 @@ class Steps:
         return self._fio(job, name, each_second, lambda _: asks_until_ms, writes=writes)[0]
 
     def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
-        """One long run, looked at after every round of it."""
+        """Run one long load, and check after every round of it."""
         load, rule = step.rounds
         whole = load.model_copy(update={"duration_s": step.longest_s()})
 
@@ -361,7 +368,7 @@ class Steps:
         }
 
     def _load(self, load: Workload, name: str) -> dict[str, Any]:
-        """One load, of which only how much it moved is kept."""
+        """Run one load; only the bytes that it moved are kept."""
         most = load.bytes_max(self.handle.target.capacity_bytes)
 
         def is_all(so_far: Recorder) -> bool:
@@ -391,8 +398,9 @@ class Steps:
         part: int = 0,
         parts: int = 1,
     ) -> Recorder:
-        """A job that ends by itself once it has written so many bytes, at least and at most; it is
-        one of several parts of the step, counted from 0."""
+        """Run a job that ends by itself once it has written between the least and the most bytes;
+        the job is one of several parts of the step, counted from 0.
+        """
 
         def each_second(so_far: Recorder) -> bool:
             done = (part + min(1.0, so_far.latest_bytes / least)) / parts
@@ -434,7 +442,7 @@ class Steps:
         return self.environment.end_phase(result, recorder.zero_s)
 
     def _replay(self, phase: Phase, load: Replay) -> PhaseResult:
-        """A trace: not through fio, whose replay is wrong before 3.36."""
+        """Replay a trace without fio, whose replay is wrong before 3.36."""
         self.environment.begin_phase()
         result, zero = replay_run.play(
             phase,
@@ -445,14 +453,14 @@ class Steps:
             at=self.parts.at,
             warn=self.environment.warn,
         )
-        self.handle.fd(to_write=False)  # the file's size must be as it was
+        self.handle.fd(to_write=False)  # the file's size must be unchanged
         if load.trim:
             self.written.extents = []
         kept = replace(result, artefacts=self.artefacts | result.artefacts)
         return self.environment.end_phase(kept, zero)
 
     def _trim(self, phase: Phase, half: Trim) -> PhaseResult:
-        """A half of a validation: not through fio, as every block is read raw and compared."""
+        """Run a half of a validation without fio, as every block is read raw and compared."""
         if self.trim is None:
             size, reads = half.extent_bytes, half.reads
             self.trim = Check(self.handle, seed=self.seed, extent_bytes=size, reads=reads)
@@ -497,13 +505,13 @@ class Steps:
                 each_second=counted,
                 asks_until_ms=asks_until_ms,
                 on_start=self.environment.watch,
-                look=self.handle.check_size,  # fio makes a file that was cut short long again
+                look=self.handle.check_size,  # fio extends a truncated file again
                 jobs=jobs,
             )
         except DrivebayError as problem:
-            self.handle.check_size()  # that it was cut short says more than what fio says of it
+            self.handle.check_size()  # a truncated file is a better explanation than fio's message
             raise type(problem)(f"{name}: {problem.message}", problem.hint) from None
         self.artefacts |= artefacts
         self.written.total_bytes = before + sum(one.total["write"].bytes for one in recorders)
-        self.handle.fd(to_write=False)  # fio must have left the file's size alone
+        self.handle.fd(to_write=False)  # fio must have left the file's size unchanged
         return recorders

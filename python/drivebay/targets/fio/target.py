@@ -1,10 +1,10 @@
 """A real file or block device under test, driven by fio.
 
-A file target never leaves its file, never grows or shrinks it, and needs no further word. A block
-device is written only if nothing speaks against it and its serial number was named. fio opens the
-very file or device that was examined, through our descriptor of it.
+A file target never leaves its file, never grows or shrinks it, and needs no further permission. A
+block device is written only if no protection forbids it and its serial number was named. fio opens
+the very file or device that was examined, through our descriptor of it.
 
-Leaves out: how it is done (fio_steps), what may be tested (target, blockdev).
+Leaves out: the steps themselves (steps), and the protections (safety).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class FioTarget(Target):
     Parameters
     ----------
     path : the file, the device, or a symbolic link to one.
-    destroy_data : the serial number that the user typed to allow everything on a block device
-        to be destroyed; of no meaning for a file.
-    overwrite_signature : whether partition tables, file systems and other data on the device may
-        go, too.
-    purge : "auto" for the strongest erase that a block device offers, "discard" for that alone.
-    typed_yes : whether the user has typed YES; it is only noted.
-    power : where the drive's power is measured: a hwmon sensor's name or a meter's CSV file.
+    destroy_data : the serial number that the user typed to allow everything on a block device to be
+    destroyed; ignored for a file.
+    overwrite_signature : True if partition tables, file systems and other data on the device may be
+    destroyed as well.
+    purge : "auto" for the strongest erase that a block device offers, "discard" for a discard only.
+    typed_yes : True if the user has typed YES; it is only recorded.
+    power : source of the drive's power: a hwmon sensor's name or a meter's CSV file.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class FioTarget(Target):
         return self._target.capacity_bytes
 
     def identity(self) -> dict[str, Any]:
-        """What is known of the file or device and of the storage below; JSON values."""
+        """Returns the known facts of the file or device and of the storage below; JSON values."""
         known = self._target.identity()
         if self.kind == "block" and self._permission.overwrite_signature:
             known["overwrite_signature"] = True
@@ -100,27 +100,29 @@ class FioTarget(Target):
         return known
 
     def recorded_in(self, folder: Path) -> None:
-        """What is authorised is kept in this result; what a killed review of it has left
-        half-written is ours."""
+        """Stores the permission in this result; data that a killed run of this review left
+        half-written counts as ours.
+        """
         self._permission = replace(self._permission, record=Record(folder, resumes=True))
 
     @property
     def destroys(self) -> bool:
-        """Whether data that is not drivebay's may go, once `check` has let it pass."""
+        """True if data that is not drivebay's may be destroyed, once `check` has let it pass."""
         return target_device.destroys(self._target, self._permission)
 
     def yes_was_typed(self) -> None:
-        """The owner was asked, after `check`."""
+        """Records that the owner typed YES, after `check`."""
         self._permission = replace(self._permission, typed_yes=True)
 
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raise if these tests must not or cannot run here; writes nothing."""
         if self._handle is None:
             _wait_for_orphans()
-            target_device.refuse_if_held(self._target)  # else its use would be told as a stranger's
+            # otherwise its use would be reported as another program's
+            target_device.refuse_if_held(self._target)
             writes = any(_writes(test) for test in tests)
             target_device.check(self._target, permission=self._permission, will_write=writes)
-            if self._no_wait:  # before there is a result folder
+            if self._no_wait:  # before a result folder exists
                 with self._turn(lambda _: None):
                     pass
         check_power(self._power)
@@ -147,22 +149,23 @@ class FioTarget(Target):
             return steps.run(test)
 
     def prepare(self, test: Test, *, seed: int, progress: Progress) -> list[dict[str, Any]]:
-        """Only prepare, after `check`: a record of each step (`bytes`, `took_s`)."""
+        """Only prepare, after `check`; returns a record of each step (`bytes`, `took_s`)."""
         seconds = seconds_of_parts(test, self.capacity_bytes, self._written)
         with self._begun(seconds, seed, progress) as steps:
             return steps.prepare(test.prepare)
 
     @property
     def written_bytes(self) -> int:
-        """What was written since the target was made; during a load, until fio's last answer."""
+        """Bytes written since the target was made; during a load, until fio's last answer."""
         return self._written.total_bytes
 
     @contextlib.contextmanager
     def _begun(
         self, seconds: list[float], seed: int, progress: Progress, *, asleep: bool = False
     ) -> Iterator[Steps]:
-        """The drive taken, and what is around it watched; `seconds` of each part, about;
-        `asleep`: see Environment."""
+        """Takes the drive and watches its environment; `seconds`: estimate per part; `asleep`: see
+        Environment.
+        """
         progress.check()
         assert self._tool is not None, "found by check"
         if self._handle is None:
@@ -195,7 +198,7 @@ class FioTarget(Target):
         return locks.drive_lock(drive, self._target.given, waiting, no_wait=self._no_wait)
 
     def close(self) -> None:
-        """Let go of the file or device. fio never outlives the call that started it."""
+        """Releases the file or device. fio never outlives the call that started it."""
         self._lock.close()
         if self._handle is not None:
             self._handle.close()
@@ -229,7 +232,8 @@ class FioTarget(Target):
             if load.stands_for_ranks:
                 hint = f'offsets = "{load.offsets.partition("/")[0]}"'
                 refuse("offsets", offsets, ": RANKS are for scaled drives, and fio has none", hint)
-            # Measured with 3.33: at more depth through io_uring, and among reads, too many.
+            # Measured with 3.33: fio flushes too often at higher depth through io_uring, and among
+            # reads.
             if load.fsync and (load.read_percent or load.queue_depth > 1):
                 why = " with reads or a queue depth above 1: fio flushes more often then"
                 hint = f"give queue_depth = 1 and read_percent = 0, or --skip {test.id}"
@@ -248,7 +252,7 @@ class FioTarget(Target):
 
 
 def _wait_for_orphans() -> None:
-    """A fio of a drivebay that was killed ends by itself, with its last I/O; give it a moment."""
+    """Waits for a fio left by a killed drivebay: it ends by itself, with its last I/O."""
     deadline = time.monotonic() + ORPHANS_S
     while orphans(TARGET_VARIABLE) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,14 +1,14 @@
-"""TRIM validation: write a known pattern, discard a part of it, read raw what is there.
+"""TRIM validation: writes a known pattern, discards a part of it, and reads the blocks raw.
 
 Sources: the method of AnandTech's SM951 review (CyberShadow's trimcheck: a unique pattern is
-written, deleted, and its blocks read raw); what a device claims of reads after a discard: NVM
+written, deleted, and its blocks read raw); a device's claims about reads after a discard: NVM
 Express NVM Command Set 1.0, Identify Namespace, DLFEAT; ATA/ATAPI Command Set 4, IDENTIFY DEVICE
 words 69 and 169, as hdparm(8) shows them. A file's hole reads as zeros by fallocate(2).
 
 The pattern lies at both ends and in the middle. Its outer quarters are not discarded and must stay.
-Reads go past the page cache, several times, with a descriptor of their own each time. A phase's
-figures are of the reads alone, 4 KiB at queue depth 1; a pause between two rounds of them is no
-part of their latencies.
+Reads bypass the page cache, several times, each time with a new descriptor. A phase's figures are
+of the reads alone, 4 KiB at queue depth 1; a pause between two rounds of them is not part of their
+latencies.
 
 Leaves out: whether the drive uses the freed blocks (that shows in write rates), and NVMe drives'
 answers to reads of deallocated blocks with an error (DULBE), which show as a failed read.
@@ -47,15 +47,18 @@ from drivebay.targets.trim_verdict import (
 )
 
 BETWEEN_READS_S = 0.5
-"""Before every later round of reads; guess: gives a drive that trims lazily the time to."""
+"""Pause before every later round of reads; guess: gives a drive that trims lazily the time to do
+so.
+"""
 
 Step = Callable[[float], None]
 
 
 @dataclass
 class Timed:
-    """Reads one after the other: when each ended (monotonic clock, seconds), and how long each
-    took (ns; this process's share of a few µs is in it)."""
+    """Sequence of reads: end of each (monotonic clock, seconds), and duration of each (ns; includes
+    this process's share of a few µs).
+    """
 
     ended_s: list[float] = field(default_factory=list)
     took_ns: list[int] = field(default_factory=list)
@@ -65,7 +68,7 @@ class Check:
     """A validation on the file or device that is held: `write`, `read`, `discard`, `read` and
     `judged`, in this order. It overwrites three extents.
 
-    Both times the same blocks are read equally often, so that their times may be compared.
+    Both read passes read the same blocks equally often, so that their times may be compared.
     """
 
     def __init__(
@@ -98,19 +101,20 @@ class Check:
         ]
 
     def write(self) -> None:
-        """Write the pattern, and make sure that it is there. Raises OSError if reading or writing
-        fails, or what was written cannot be read back; DrivebayError if it may not be written any
-        more."""
+        """Write the pattern, and check that it was stored. Raises OSError if reading or writing
+        fails, or the data cannot be read back; DrivebayError if the target may not be written
+        any more.
+        """
         with DirectIo(self._handle.fd(to_write=True)) as direct:
             for offset in self._offsets(0, self._extent_bytes):
                 direct.write(offset, mark_of(self._seed, offset))
         os.fsync(self._handle.fd(to_write=True))
-        self._handle.fd(to_write=False)  # no more is written
+        self._handle.fd(to_write=False)  # nothing more is written
         if self._lost(self._outer) or self._lost(self._inner):
             raise OSError(5, "what was written cannot be read back")
 
     def discard(self) -> None:
-        """Discard the middle halves; that none is offered is in `judged`. Raises as `write`."""
+        """Discard the middle halves; `judged` reports a missing discard. Raises as `write`."""
         quarter = self._extent_bytes // 4
         self._claimed = claims(self._handle)
         try:
@@ -130,7 +134,7 @@ class Check:
         return timed
 
     def judged(self) -> Validation:
-        """What the reads after the discard have given. Raises as `write`."""
+        """Judges the reads after the discard. Raises as `write`."""
         assert self._claimed is not None, "discarded before"
         first, *later = self._found
         pairs = zip(first, self._inner, strict=True)
@@ -147,7 +151,7 @@ class Check:
         )
 
     def _lost(self, offsets: list[int]) -> int:
-        """How many blocks do not bear the pattern."""
+        """Number of blocks without the pattern."""
         found = _read(self._handle, offsets, Timed())
         return sum(
             now != mark_of(self._seed, offset) for now, offset in zip(found, offsets, strict=True)
@@ -155,7 +159,7 @@ class Check:
 
 
 def validate(handle: ExclusiveHandle, *, seed: int, pause_s: float = BETWEEN_READS_S) -> Validation:
-    """A whole `Check`, without timing reads before; raises as its parts do."""
+    """Runs a whole `Check`, without timing reads before; raises as its parts do."""
     check = Check(handle, seed=seed, pause_s=pause_s)
     check.write()
     check.discard()
@@ -182,7 +186,7 @@ def _in_words(found: list[bytes], old: list[bool]) -> Reads:
 
 
 def claims(handle: ExclusiveHandle) -> Claims:
-    """What the file system or device says of discards, without trying one."""
+    """Returns the claims of the file system or device about discards, without trying one."""
     device = handle.target.device
     if device is None:
         return Claims(True, "zeros", True, "fallocate(2)")
@@ -236,12 +240,16 @@ def _said(name: str, *arguments: str) -> str:
 def drive_errors(
     shown: str, what: str = "TRIM cannot be validated"
 ) -> contextlib.AbstractContextManager[None]:
-    """An I/O error of the drive `shown` as one of ours; `what` was not to be done."""
+    """Turns an I/O error of the drive `shown` into a drivebay error; `what` names the failed
+    operation.
+    """
     return system_errors(f"{shown}: {what}", "look for the cause with: dmesg | tail")
 
 
 def read_phase(phase: Phase, check: Check, step: Step) -> tuple[PhaseResult, float]:
-    """The phase's result, and when its first read began (monotonic clock); raises as `Check`."""
+    """Returns the phase's result, and the start of its first read (monotonic clock); raises as
+    `Check`.
+    """
     timed = check.read(step)
     zero = timed.ended_s[0] - timed.took_ns[0] / 1e9
     result = PhaseResult.counted(

@@ -1,4 +1,4 @@
-"""What a replay on a real drive gave: the core's columns as figures and tables.
+"""Results of a replay on a real drive: the core's columns as figures and tables.
 
 The figures' definitions: docs/concepts/replay.md.
 """
@@ -26,7 +26,7 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Replayed:
-    """A replay, whole or up to where it ended.
+    """A replay, complete or up to its end.
 
     `ended` is "complete", "time", "stopped", "failures" or "broken", then with a `reason`.
     `figures` are JSON values, with their units in their names. `series` and `histogram` follow the
@@ -42,7 +42,7 @@ class Replayed:
 
 
 def replayed(raw: RealReplayResult) -> Replayed:
-    """A replay as figures and tables."""
+    """Converts the core's result to figures and tables."""
     return Replayed(
         ended=raw.ended,
         reason=raw.reason.replace("\n", "; "),
@@ -125,7 +125,7 @@ def _figures(raw: RealReplayResult) -> dict[str, Any]:
 
 
 def error_name(number: int) -> str:
-    """The kernel's name of an error; "SHORT" for less moved than asked.
+    """Returns the kernel's name of an error; "SHORT" if less was moved than requested.
 
     >>> error_name(5), error_name(0)
     ('EIO', 'SHORT')
@@ -134,7 +134,9 @@ def error_name(number: int) -> str:
 
 
 def _lateness_us(raw: RealReplayResult, percent: float) -> float | None:
-    """Upper edge of the bin that holds the percentile, nearest rank, but never over the largest."""
+    """Upper edge of the bin that holds the percentile, nearest rank, but never above the largest
+    value.
+    """
     counts = raw.lateness.count
     if len(counts) == 0:
         return None
@@ -150,17 +152,17 @@ def _series(raw: RealReplayResult) -> pa.Table:
     return one_second_series(**columns, latency_ns_mean=raw.latency_ns_sum / np.maximum(ios, 1))
 
 
-GUESSED_IOS_PER_S = 1000.0  # of a recording, for estimates only
+GUESSED_IOS_PER_S = 1000.0  # rate of a recording, for estimates only
 
 
 def requests(replay: Replay) -> float:
-    """About how many requests it has, for estimates."""
+    """Estimated number of requests of a replay."""
     known = replay.source(replay.seed).requests()
     return replay.drive_s * GUESSED_IOS_PER_S if known is None else float(known)
 
 
 def metrics(replayed: ReplayResult) -> dict[str, float]:
-    """The metrics of a replay on a virtual drive, with the names that a real one has."""
+    """Returns the metrics of a replay on a virtual drive, with the same names as on a real one."""
     run = replayed.run
     return _metrics(
         replayed,
@@ -179,7 +181,7 @@ def _metrics(
     outstanding_mean: float,
     passed_over: int,
 ) -> dict[str, float]:
-    """What a replay knows besides series and histogram.
+    """Metrics of a replay in addition to series and histogram.
 
     busy_s, wall_s: seconds. outstanding_mean over the busy time, outstanding_max. over_10_ms,
     over_100_ms: I/Os. latency_ns_sum over all I/Os. passed_over: requests that were not replayed.

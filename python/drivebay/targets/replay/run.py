@@ -1,8 +1,8 @@
-"""A trace played on a real file or block device: checked, taken, played by the core, let go of.
+"""A trace played on a real file or block device: checked, claimed, played by the core, released.
 
-A replay that writes obeys what a review obeys: a device only with its serial number named and
-nothing found on it, a file only if nobody else uses it, and never a byte beyond it. A replay of the
-reads only opens its target for reading, and needs no word: also a drive in use may be read.
+A replay that writes follows the rules of a review: a device only with its serial number named and
+no data found on it, a file only if nobody else uses it, and never a byte beyond it. A replay that
+only reads opens its target for reading, and needs no permission: a drive in use may be read.
 
 Leaves out: when requests are due and where they go (docs/concepts/replay.md), how they are sent
 (crates/replay).
@@ -45,11 +45,13 @@ from drivebay.targets.safety.target_device import OverwritePermission, TargetDev
 __all__ = ["Job", "RealReplay", "ReplayOptions", "Survey", "TraceSource"]
 
 HOLES_SHARE = 0.95
-"""A file with less of its size in blocks has holes, and reads of those never reach the drive."""
+"""A file with a smaller share of its size in blocks has holes, and reads of holes never reach the
+drive.
+"""
 
 
 class Job:
-    """What is to be played and how; the same for one command and for a suite's test."""
+    """A trace and its replay options; the same for one command and for a suite's test."""
 
     def __init__(self, source: TraceSource, options: ReplayOptions) -> None:
         self.source, self.options = source, options
@@ -57,8 +59,9 @@ class Job:
         self._found: Survey | None = None
 
     def survey(self) -> Survey:
-        """Read the whole trace once, so that nothing is written for one that is damaged. Raises
-        UserError or EnvironmentProblem: what is wrong with it, with its position."""
+        """Reads the whole trace once, so that nothing is written for a damaged one. Raises
+        UserError or EnvironmentProblem with the defect and its position.
+        """
         if self._found is None:
             try:
                 self._found = replay_survey(self.source, self.options)
@@ -69,15 +72,16 @@ class Job:
 
     @property
     def writes(self) -> bool:
-        """Whether the target's content will be changed."""
+        """True if the replay changes the target's content."""
         if self.options.only_reads:
             return False
         return self.options.trim or self.survey().writes > 0
 
     def play(self, target: TargetDevice, fd: int) -> Replayed:
-        """Play it through a descriptor of the target; what is out when it is stopped is waited for.
-        Raises UserError or EnvironmentProblem if it cannot begin. Whatever happens later is in the
-        result."""
+        """Plays the trace through a descriptor of the target; when stopped, it waits for
+        outstanding requests. Raises UserError or EnvironmentProblem if it cannot begin. Later
+        problems are in the result.
+        """
         found = self.survey()
         path = f"/proc/self/fd/{fd}"
         try:
@@ -88,19 +92,20 @@ class Job:
                 capacity_bytes=target.size_bytes,
                 block_bytes=target.logical_block_bytes,
                 recorded_bytes=found.recorded_bytes,
-                # Of a trace without writes the target is opened for reading alone.
+                # A trace without writes opens the target for reading only.
                 only_reads=not self.writes,
                 control=self.control,
             )
-        except DrivebayError as problem:  # in messages the target has the name that was given
+        except DrivebayError as problem:  # messages use the target's name as the user gave it
             message = problem.message.replace(path, target.given)
             raise type(problem)(message, problem.hint) from None
         return replayed(result)
 
 
 class RealReplay:
-    """One replay as a command: `check` says what forbids it, `play` does it. Raises UserError or
-    EnvironmentProblem if there is nothing at `path` that could be played on."""
+    """One replay as a command: `check` reports obstacles, `play` runs it. Raises UserError or
+    EnvironmentProblem if there is nothing at `path` that could be played on.
+    """
 
     def __init__(
         self,
@@ -117,8 +122,10 @@ class RealReplay:
             _refuse_own_trace(source.path, self.target)
 
     def check(self) -> list[str]:
-        """Whether it may and can be played there; what else to know of it, in sentences. Writes
-        nothing. Raises UserError or EnvironmentProblem with what speaks against it."""
+        """Checks that the trace may and can be played there; returns notes for the user, in
+        sentences. Writes nothing. Raises UserError or EnvironmentProblem with the reasons
+        against it.
+        """
         permission, target, options = self._permission, self.target, self.job.options
         if self.job.writes:
             target_device.check(
@@ -137,18 +144,19 @@ class RealReplay:
 
     @property
     def destroys(self) -> bool:
-        """Whether data that is not drivebay's may go, once `check` has let it pass."""
+        """True if data that is not drivebay's may be destroyed, once `check` has let it pass."""
         return self.job.writes and target_device.destroys(self.target, self._permission)
 
     def yes_was_typed(self) -> None:
-        """The owner was asked, after `check`."""
+        """Records that the owner typed YES, after `check`."""
         self._permission = replace(self._permission, typed_yes=True)
 
     @contextlib.contextmanager
     def lock(self, waiting: Callable[[str], None], *, no_wait: bool = False) -> Iterator[None]:
-        """Hold what the drive shares with others while it is played on, as a review does; `waiting`
-        is told twice a second what is waited for. Raises UserError if another drivebay has this
-        very file."""
+        """Holds the bottlenecks that the drive shares with others during the replay, as a review
+        does; `waiting` is called twice a second with the reason for waiting. Raises UserError if
+        another drivebay has this very file.
+        """
         target_device.refuse_if_held(self.target)
         drive = in_use.drive_below(self.target.storage_number)
         with locks.drive_lock(drive, self.target.given, waiting, no_wait=no_wait):
@@ -207,7 +215,7 @@ def _notes_on_mounts(target: TargetDevice) -> list[str]:
 
 LOOK_EVERY_S = 0.25
 LATE_SHARE = 0.01
-"""From this share of late requests on the machine, not the drive, is part of what was measured."""
+"""Share of late requests from which the machine, not only the drive, affects the result."""
 
 
 def play(
@@ -220,10 +228,11 @@ def play(
     at: Callable[..., None],
     warn: Callable[[str], None],
 ) -> tuple[PhaseResult, float]:
-    """The phase's result, and when it began on this process's monotonic clock. Raises Cancelled
-    when asked to stop; nothing is out by then; UserError or EnvironmentProblem if the trace is
-    damaged, or the replay cannot begin or ends early. `at`: called with the seconds done, and
-    figures. `warn`: called with what makes the figures suspect."""
+    """Returns the phase's result, and its start on this process's monotonic clock. Raises Cancelled
+    when asked to stop, without outstanding requests; UserError or EnvironmentProblem if the
+    trace is damaged, or the replay cannot begin or ends early. `at`: called with the seconds
+    done, and figures. `warn`: called with the reasons why figures are suspect.
+    """
     job = Job(load.source(load.seed), load.options(seed=seed))
     progress.on_cancel(job.control.stop)
     job.survey()
@@ -231,7 +240,7 @@ def play(
     before = (0.0, 0, 0)
 
     def look() -> None:
-        """Tells how far the replay is."""
+        """Reports the replay's progress."""
         nonlocal before
         now, (seconds_before, done_before, moved_before) = job.control.progress(), before
         seconds = now.elapsed_ns / 1e9
@@ -239,7 +248,7 @@ def play(
             return
         before = seconds, now.done, now.bytes
         iops, moved = (now.done - done_before) / passed, (now.bytes - moved_before) / passed
-        with contextlib.suppress(Cancelled):  # the core has been told as well
+        with contextlib.suppress(Cancelled):  # the core has been stopped as well
             at(seconds, iops=iops, data_bytes_per_s=moved)
 
     with repeated(look, every_s=LOOK_EVERY_S):
@@ -266,7 +275,7 @@ def play(
 
 
 def validity_warnings(done: Replayed) -> Iterator[str]:
-    """What makes a replay's figures suspect, in sentences."""
+    """Yields the reasons why a replay's figures are suspect, in sentences."""
     figures = done.figures
     own = figures["late"] - figures["late_queue_full"]
     if figures["issued"] and own / figures["issued"] > LATE_SHARE:

@@ -1,10 +1,10 @@
-"""What the owner of a target has allowed to be overwritten, kept with the result before the first
-write: a line in authorised.jsonl, and what is needed to put partition tables and signatures back.
+"""Permissions of a target's owner to overwrite it, kept with the result before the first write: a
+line in authorised.jsonl, and the data to restore partition tables and signatures.
 
 Sources: wipefs(8), whose --backup keeps each signature's bytes in the same way; UEFI Specification
 5.3, by which a GUID partition table lies within the first and the last MiB.
 
-Leaves out: the data between; a signature that is put back is of use only until that is written.
+Leaves out: the data between; a restored signature is useful only until that data is overwritten.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ SESSIONS_MAX = 10_000
 
 @dataclass(frozen=True)
 class Record:
-    """What is kept in a folder; `resumes` if who goes on with the folder goes on with its targets,
-    as of a review's result."""
+    """Storage of permissions in a folder; `resumes` is True if a run that resumes the folder also
+    resumes its targets, as for a review's result.
+    """
 
     folder: Path
     resumes: bool
 
     @property
     def sessions(self) -> frozenset[str]:
-        """The sessions of those takings that may be gone on with."""
+        """Returns the sessions that may be resumed."""
         if not self.resumes:
             return frozenset()
         try:
@@ -61,10 +62,12 @@ class Record:
         fd: int,
         signatures: Sequence[Signature],
     ) -> None:
-        """Notes that a target is taken, with these facts, and saves what would put the tables and
-        signatures of a device back; `fd` is the target, open. Raises EnvironmentProblem if that
-        cannot be kept: then nothing may be written."""
-        # Of a result whoever may write to it may; what belongs to none is in a folder of our own.
+        """Records that a target is claimed, with these facts, and saves the data to restore the
+        tables and signatures of a device; `fd` is the target, open. Raises EnvironmentProblem if
+        that cannot be stored: then nothing may be written.
+        """
+        # A result may be written by anyone with access to it; records without a result go to a
+        # folder that only we own.
         place = contextlib.nullcontext(self.folder) if self.resumes else owned(self.folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -101,8 +104,9 @@ def _session(line: bytes) -> str | None:
 
 
 def _save(base: Path, device: Device, fd: int, signatures: Sequence[Signature]) -> str:
-    """A new folder with both ends of the device, the bytes of each signature, and the commands that
-    write them back; its name."""
+    """Creates a folder with both ends of the device, the bytes of each signature, and the commands
+    that write them back; returns its name.
+    """
     slug = re.sub(r"[^A-Za-z0-9._]+", "-", device.serial).strip("-.")[-60:] or device.name
     folder = _new_folder(base, slug)
     last = max(0, device.capacity_bytes - END_BYTES)

@@ -1,8 +1,8 @@
-"""This machine's block devices, and what forbids overwriting each of them (protections).
+"""This machine's block devices, and the protections that forbid overwriting each of them.
 
-Sources: Linux's sysfs ABI. A device may be tested only if nothing forbids it and its serial number
-was typed. A partition table, a file system or other data that nobody uses may be overwritten with
-`--overwrite-signature`; a member of something larger (LVM, MD, ZFS, LUKS, swap) never.
+Sources: Linux's sysfs ABI. A device may be tested only if no protection forbids it and its serial
+number was typed. A partition table, a file system or other data that nobody uses may be overwritten
+with `--overwrite-signature`; a member of something larger (LVM, MD, ZFS, LUKS, swap) never.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from drivebay.targets.safety.protections import NO_PERMISSION, Examined
 
 @dataclass(frozen=True)
 class Device:
-    """A block device as it is now.
+    """A block device in its present state.
 
-    `blockers` says in words why it may not be tested, whatever the user says; `signatures` what
-    `--overwrite-signature` gives up: partition tables, file systems, other data. Both are empty if
-    nothing forbids it. `serial`, `model` and `wwid` are "" where the device has none. `sequence` is
-    the kernel's number of this attachment: another disk, or the same one plugged in again, has
-    another.
+    `blockers` are the reasons, in words, why it may never be tested; `signatures` are the data that
+    `--overwrite-signature` allows to be overwritten: partition tables, file systems, other data.
+    Both are empty if nothing forbids a test. `serial`, `model` and `wwid` are "" where the device
+    has none. `sequence` is the kernel's number of this attachment: another disk, or the same one
+    plugged in again, has a different number.
     """
 
     path: str
@@ -43,11 +43,11 @@ class Device:
 
     @property
     def lasting_name(self) -> str:
-        """What names the drive wherever it is attached."""
+        """Name that identifies the drive wherever it is attached."""
         return f"{self.serial} {self.model} {self.wwid} {self.capacity_bytes}"
 
     def is_same_drive(self, other: Device) -> bool:
-        """Whether it is that drive, wherever the kernel has put it since."""
+        """True if it is the same drive, even under another kernel name."""
         return all(
             getattr(self, what) == getattr(other, what)
             for what in ("serial", "model", "wwid", "capacity_bytes")
@@ -55,12 +55,12 @@ class Device:
 
 
 def list_devices(*, look_inside: bool = True) -> list[Device]:
-    """The whole block devices of this machine, sorted by path; nothing is written.
+    """Returns the whole block devices of this machine, sorted by path; nothing is written.
 
-    Without `look_inside` no signatures are searched for, and none is opened.
+    Without `look_inside` no device is opened, and no signatures are searched for.
 
-    Empty loop, RAM and network block devices are left out. Without root, what cannot be looked at
-    is among the blockers.
+    Empty loop, RAM and network block devices are left out. Without root, a device that cannot be
+    examined has this as a blocker.
     """
     devices = []
     for name in in_use.disks():
@@ -76,7 +76,7 @@ def list_devices(*, look_inside: bool = True) -> list[Device]:
 
 
 def paths_of(serial: str, *, model: str) -> list[str]:
-    """Paths of the devices with this serial number and model, as they are now."""
+    """Returns the current paths of the devices with this serial number and model."""
     return [
         device.path
         for device in list_devices(look_inside=False)
@@ -87,10 +87,12 @@ def paths_of(serial: str, *, model: str) -> list[str]:
 def inspect(
     path: str, *, held: bool = False, look_inside: bool = True, look_for_data: bool = False
 ) -> Device:
-    """Examine one block device now. Raises UserError if the path is no block device or cannot be
+    """Examine one block device now. Raises UserError if the path is not a block device or cannot be
     resolved. `held`: we have it open exclusively ourselves: do not try that again, nor look for
-    writers. `look_inside`: look for signatures, too; not once we have written: random data may look
-    like one. `look_for_data`: look for data without a signature, too, which takes some seconds."""
+    writers. `look_inside`: also look for signatures; not after our first write: random data may
+    look like one. `look_for_data`: also look for data without a signature, which takes some
+    seconds.
+    """
     real = os.path.realpath(path)
     try:
         status = os.stat(real)
@@ -126,7 +128,7 @@ def inspect(
 
 
 def signatures_on(device: Device) -> tuple[Signature, ...]:
-    """Every signature on it and in its partitions, with its place."""
+    """Returns every signature on the device and in its partitions, with its place."""
     found = contents.of(device.path, device.capacity_bytes, device.name)
     return tuple(one for _, area in found.areas for one in area.signatures)
 
@@ -134,10 +136,11 @@ def signatures_on(device: Device) -> tuple[Signature, ...]:
 def refuse_unless_free(
     device: Device, destroy_data: str | None, *, overwrite_signature: bool = False
 ) -> None:
-    """Let a device pass that nothing forbids overwriting and whose serial number was named.
+    """Let a device pass if no protection forbids it and its serial number was named.
 
-    `overwrite_signature` lets partition tables, file systems and other data that nobody uses pass
-    as well. Raises UserError in every other case, with all that speaks against it."""
+    `overwrite_signature` also lets partition tables, file systems and other data that nobody uses
+    pass. Raises UserError in every other case, with all reasons.
+    """
     if device.blockers:
         raise protections.refusal(device.path, device.blockers, _hint(device))
     if device.signatures and not overwrite_signature:

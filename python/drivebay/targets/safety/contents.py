@@ -1,11 +1,11 @@
-"""What a file or block device bears: partition tables, file systems, members of something larger.
+"""Contents of a file or block device: partition tables, file systems, members of something larger.
 
-Sources: signatures as libblkid knows them; lseek(2) for the holes of files. Nothing here writes.
-A file is read to its end for data without a signature, of a device its ends, blocks drawn all over
-it, and in the time that is left all of one up to `WHOLE_BYTES`.
+Sources: signatures as libblkid knows them; lseek(2) for the holes of files. Nothing here writes. A
+file is read to its end for data without a signature; on a device its ends, blocks drawn all over
+it, and in the remaining time all of a device up to `WHOLE_BYTES`.
 
-Leaves out: on a larger or slow device, data shorter than two 2,048th parts of it that no draw
-meets.
+Leaves out: on a larger or slow device, data shorter than two 2,048th parts of it that no drawn
+block hits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAPPED = ("crypto_LUKS", "BitLocker", "cs_fvault2", "DM_integrity", "DM_snapsho
 MEMBERS = frozenset(
     (*_SUITES, *_MAPPED, "DM_verity_hash", "swap", "swsuspend", "jbd", "ubi", "VMFS")
 )
-"""What libblkid calls parts of something larger, besides all that end in _member."""
+"""libblkid's names for parts of something larger, along with all that end in _member."""
 _WORDS = {
     "LVM2_member": "an LVM physical volume",
     "linux_raid_member": "a member of an MD RAID",
@@ -41,20 +41,22 @@ _WORDS = {
 }
 _TABLES = ("gpt", "PMBR", "dos", "atari", "mac", "bsd", "sun", "sgi", "minix")
 WHOLE_BYTES = 4 * 2**30
-"""A device up to this size is read whole, as far as the time goes."""
+"""A device up to this size is read completely, within the time limit."""
 ENDS_BYTES = 64 * 2**20
 DRAWN_BLOCKS = 2048
 LOOK_S = 30.0
-"""guess: a hard disk of 7,200/min seeks 2,048 times in 17 s; longer nobody waits without a word."""
+"""guess: a hard disk of 7,200/min seeks 2,048 times in 17 s; nobody waits longer without a message.
+"""
 _CHUNK_BYTES = 2**22
 _ZEROS = bytes(_CHUNK_BYTES)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What was found. `members` and `releasable` are sentences that go on from "it ..."; `hidden`
-    are where partitions begin that a table names and the kernel does not show; `data` says where a
-    device has data without a signature, "" where that was not looked for."""
+    """Findings of a search. `members` and `releasable` are sentences that continue "it ...";
+    `hidden` are the starts of partitions that a table names and the kernel does not show; `data`
+    is where a device has data without a signature, "" where that was not searched for.
+    """
 
     areas: tuple[tuple[str, Area], ...] = ()
     problem: str = ""
@@ -80,7 +82,7 @@ class Contents:
         )
 
     def named_by(self, reference: str) -> Iterator[str]:
-        """Where this is what UUID=, LABEL=, PARTUUID=, PARTLABEL= or a by-... path names."""
+        """Yields places that UUID=, LABEL=, PARTUUID=, PARTLABEL= or a by-... path names."""
         key, value = _tag(reference)
         for where, area in self.areas:
             names = {
@@ -93,14 +95,16 @@ class Contents:
                 yield where
 
     def file_systems(self) -> Iterator[str]:
-        """Where there is something that could be mounted."""
+        """Yields places with something that could be mounted."""
         for where, area in self.areas:
             if any(one.kind not in _TABLES for one in area.signatures):
                 yield where
 
 
 def _tag(reference: str) -> tuple[str, str]:
-    """The kind and value of a reference, quotes and udev's escapes resolved; "" for other paths."""
+    """Returns the kind and value of a reference, with quotes and udev's escapes resolved; "" for
+    other paths.
+    """
     path = re.fullmatch(r"/dev/disk/by-(uuid|label|partuuid|partlabel)/(.*)", reference)
     if path:
         plain = re.sub(r"\\x([0-9a-fA-F]{2})", lambda hit: chr(int(hit[1], 16)), path[2])
@@ -113,8 +117,9 @@ NOT_LOOKED_AT = Contents()
 
 
 def of(path: str, size_bytes: int, name: str = "") -> Contents:
-    """What a regular file bears, as a disk's image, or the block device of this kernel name, with
-    its partitions by its own table and by the kernel's."""
+    """Searches a regular file, as a disk's image, or the block device of this kernel name, with its
+    partitions by its own table and by the kernel's.
+    """
     shown = {
         int(read(in_use.SYS_BLOCK / part / "start") or 0) * SECTOR_BYTES: part
         for part in (in_use.partitions(name) if name else ())
@@ -145,8 +150,9 @@ def _where(area: Area, shown: dict[int, str]) -> str:
 
 
 def data_on_device(path: str, capacity_bytes: int) -> str:
-    """Where a device has a byte that is not zero, in words; "" if none was found. What cannot be
-    read, or not in time, counts as data."""
+    """Place of a byte that is not zero on a device, in words; "" if none was found. A part that
+    cannot be read, or not in time, counts as data.
+    """
     deadline = time.monotonic() + LOOK_S
     drawn = marks.drawn_blocks(capacity_bytes, os.urandom(16).hex(), DRAWN_BLOCKS)
     last = max(0, capacity_bytes - ENDS_BYTES)
@@ -194,8 +200,9 @@ def is_blank(fd: int) -> bool:
 
 
 def _first_data(fd: int, begin: int, end: int) -> int | None:
-    """The offset of the first byte in this range that is not zero; a read that ends early counts as
-    one."""
+    """Returns the offset of the first byte in this range that is not zero; a read that ends early
+    counts as one.
+    """
     while begin < end:
         chunk = os.pread(fd, min(_CHUNK_BYTES, end - begin), begin)
         if not chunk or chunk != _ZEROS[: len(chunk)]:

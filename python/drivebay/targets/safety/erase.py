@@ -26,10 +26,12 @@ from drivebay.targets.safety.blockdev import Device
 from drivebay.targets.safety.in_use import SYS_BLOCK, disks, read
 
 PASSWORD = "drivebay"
-"""Set for an ATA secure erase, which clears it; a drive that lost power in between still has it."""
+"""Password for an ATA secure erase, which clears it; a drive that lost power in between still has
+it.
+"""
 FORMAT_S = 20.0
 SANITIZE_S = 120.0
-"""guess: how long these take; for the time shown only."""
+"""guess: durations; only for the time shown."""
 ASK_S = 30.0
 POLL_S = 0.5
 COMMAND_MAX_MS = 4 * 3600 * 1000
@@ -38,14 +40,15 @@ Step = Callable[[float], None]
 
 
 class EraseError(Exception):
-    """An erase that was begun, or asked for, and did not work; the words say why."""
+    """An erase that could not be requested or did not work; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class EraseMethod:
-    """An erase command; `refused` says why it cannot be used here, "" if it can. `erase` returns
-    when it has completed; it is given the drive's path at that time, as an erase before it may have
-    changed the path."""
+    """An erase command; `refused` is the reason why it cannot be used here, "" if it can. `erase`
+    returns when it has completed; it is given the drive's path at that time, as an earlier erase
+    may have changed the path.
+    """
 
     name: str
     erase: Callable[[str, Step], None]
@@ -53,14 +56,14 @@ class EraseMethod:
 
 
 def bus_of(device: Device) -> str:
-    """How the drive is commanded: "nvme", "sata", or "" for neither."""
+    """Command set of the drive: "nvme", "sata", or "" for neither."""
     if device.name.startswith("nvme"):
         return "nvme"
     return "sata" if device.interface == "SATA" else ""
 
 
 def erase_methods(device: Device) -> list[EraseMethod]:
-    """The drive's erase commands, the strongest first."""
+    """Returns the drive's erase commands, the strongest first."""
     bus = bus_of(device)
     if bus == "nvme":
         return _nvme_methods(device)
@@ -93,7 +96,7 @@ def _nvme_methods(device: Device) -> list[EraseMethod]:
 
 
 def _nvme_offers(tool: str, device: Device) -> tuple[str, str, list[str]]:
-    """Why Format and Sanitize cannot be used, "" if they can; and Format's options."""
+    """Reasons why Format and Sanitize cannot be used, "" if they can; and Format's options."""
     controller = _json(tool, "id-ctrl", device.path, "--output-format=json")
     namespace = _json(tool, "id-ns", device.path, "--output-format=json")
     _wait_for_sanitize(tool, device.path, lambda _: None)
@@ -112,7 +115,8 @@ def _nvme_offers(tool: str, device: Device) -> tuple[str, str, list[str]]:
 
 
 def format_options(flbas: int, dps: int) -> list[str]:
-    """The options of nvme-format(1) that keep a namespace's LBA format, metadata and protection.
+    """Returns the options of nvme-format(1) that keep a namespace's LBA format, metadata and
+    protection.
 
     Identify Namespace: FLBAS bits 3:0 and 6:5 are the format's index, bit 4 the metadata's place;
     DPS bits 2:0 are the type of protection information, bit 3 its place.
@@ -125,9 +129,10 @@ def format_options(flbas: int, dps: int) -> list[str]:
 
 
 def _other_namespaces(tool: str, device: Device, able: int, largest: int) -> list[str]:
-    """Other namespaces of the same NVMe drive: those attached here by name, and by number those
-    that are allocated and not attached, or attached to another controller. Raises EraseError if the
-    drive may have others and does not list them."""
+    """Returns other namespaces of the same NVMe drive: those attached here by name, and by number
+    those that are allocated and not attached, or attached to another controller. Raises
+    EraseError if the drive may have others and does not list them.
+    """
     serial = read(SYS_BLOCK / device.name / "device/serial")
     here = [
         name
@@ -150,13 +155,14 @@ def _other_namespaces(tool: str, device: Device, able: int, largest: int) -> lis
 
 
 def _wait_for_sanitize(tool: str, path: str, step: Step) -> None:
-    """Until no sanitize is under way, ours or one that a killed review had begun. Raises EraseError
-    if the last one failed."""
+    """Waits until no sanitize is in progress, neither ours nor one started by a killed review.
+    Raises EraseError if the last one failed.
+    """
     begun = time.monotonic()
     while True:
         done = _asked([tool, "sanitize-log", path, "--raw-binary"])
         if done.returncode != 0 or len(done.stdout) < 4:
-            return  # a drive without the log cannot be at it
+            return  # a drive without the log cannot be sanitizing
         progress, status = struct.unpack_from("<HH", done.stdout)
         if status & 0b111 == 3:
             raise EraseError("the drive says that the sanitize has failed")
@@ -191,8 +197,9 @@ def _ata_method(device: Device) -> EraseMethod:
 
 
 def ata_security(said: str) -> tuple[str, float]:
-    """What `hdparm -I` says of secure erase: what speaks against it, "" if nothing does, and its
-    seconds."""
+    """Parses the secure erase section of `hdparm -I`: the reason against it, "" if there is none,
+    and its seconds.
+    """
     _, found, section = said.partition("Security:")
     lines = [" ".join(line.split()) for line in section.splitlines()]
     minutes = re.search(r"(\d+)min for SECURITY ERASE", section)
@@ -234,14 +241,16 @@ def _json(*command: str) -> dict[str, Any]:
 
 
 def _slowly(command: list[str], expected_s: float, step: Step) -> None:
-    """Run a command that must not be stopped; `step` may raise, but only once it has ended."""
+    """Runs a command that must not be stopped; an exception of `step` is raised only after the
+    command has ended.
+    """
     begun = time.monotonic()
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        start_new_session=True,  # Ctrl-C is for drivebay
+        start_new_session=True,  # Ctrl-C reaches only drivebay
     )
     stop: BaseException | None = None
     while process.poll() is None:

@@ -1,16 +1,16 @@
-"""Holding on to the file or block device under test: nobody else may use it, and it stays itself.
+"""Exclusive hold on the file or block device under test: no other use, and no change of identity.
 
-Sources: open(2) for O_EXCL and O_NONBLOCK, flock(2), stat(2).
-A file or device is claimed before the first write, by whichever command writes. While it is looked
-at, it is watched (watch): first the watch begins, then programs that have it open for writing or
-mapped are looked for, then its times are read, then its data; at the end there may be no event of
-the watch, no such program and no other times. A file is looked at again then, a device is refused.
-The mark of a file that is not ours says "being written" before that look, so there is no moment
-between "is it blank?" and the first mark; and if we are killed in between, the mark holds for
-nobody, as its session is kept with the result only once all was found right.
+Sources: open(2) for O_EXCL and O_NONBLOCK, flock(2), stat(2). A file or device is claimed before
+the first write, by whichever command writes. It is watched during the examination (watch): first
+the watch begins, then programs that have it open for writing or mapped are searched for, then its
+times are read, then its data; at the end there may be no event of the watch, no such program and no
+other times. Otherwise a file is examined again, and a device is refused. The mark of a file that is
+not ours is set to "being written" before that examination, so there is no gap between the check for
+blank data and the first mark; if we are killed in between, the mark is valid for nobody, as its
+session is stored with the result only after all checks passed.
 
-Leaves out: what another program writes once a step of ours has begun (fio starts half a second
-before its first write), if it opened the file after that.
+Leaves out: writes of another program once a step of ours has begun (fio starts half a second before
+its first write), if it opened the file after that.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ from drivebay.targets.safety.target_device import (
 from drivebay.targets.safety.witness import Witness
 
 RETURN_S = 60.0
-"""How long a drive may take to come back after a reset; guess: NVMe allows 127 s, most need 5."""
+"""Time within which a drive must come back after a reset; guess: NVMe allows 127 s, most need 5."""
 LOOKS_MAX = 3
 _BLKRRPART = 0x125F
 
 
 class ExclusiveHandle:
-    """The target, taken for ourselves until `close`: a device exclusively, a file by a lock. Raises
-    UserError or EnvironmentProblem if it may no longer be tested, or another drivebay has it."""
+    """The target, held exclusively until `close`: a device by an exclusive open, a file by a lock.
+    Raises UserError or EnvironmentProblem if it may no longer be tested, or another drivebay has
+    it.
+    """
 
     def __init__(self, target: TargetDevice, *, permission: OverwritePermission) -> None:
         self.target = target
@@ -65,7 +67,7 @@ class ExclusiveHandle:
 
     def _open(self) -> int:
         target = self.target
-        # A file's lease is not waited for.
+        # Do not wait for a file's lease.
         only_us = os.O_NONBLOCK if target.device is None else os.O_EXCL
         try:
             self._fd = os.open(target.path, os.O_RDWR | os.O_CLOEXEC | only_us)
@@ -88,11 +90,12 @@ class ExclusiveHandle:
             raise
 
     def fd(self, *, to_write: bool) -> int:
-        """Our descriptor, after making sure that all is still as it was; call it before each step,
-        and after one that writes: whoever changes a file between two steps is not us.
+        """Returns our descriptor, after checking that the target is unchanged; call it before each
+        step, and after one that writes: changes of a file between two steps are not ours.
 
-        What a device bears is not searched again after our own first write: random data may look
-        like a signature. Whoever writes to it between two steps shows in the kernel's count.
+        A device is not searched for signatures again after our own first write: random data may
+        look like a signature. Another program's write to it between two steps shows in the kernel's
+        count.
         """
         self.check_size()
         if self.target.device is not None:
@@ -108,8 +111,9 @@ class ExclusiveHandle:
         return self._fd
 
     def check_size(self) -> None:
-        """That it is the same file or device, of the same size; cheap enough for every second.
-        Raises UserError if it is not."""
+        """Checks that it is the same file or device, of the same size; cheap enough for every
+        second. Raises UserError if it is not.
+        """
         target, status = self.target, os.fstat(self._fd)
         if (status.st_dev, status.st_ino, status.st_rdev) != target.inode:
             raise self._changed()
@@ -137,7 +141,7 @@ class ExclusiveHandle:
         if first:
             self._authorise()
             marks.note_device(self._fd, device.lasting_name, "open", self._session)
-        # While a step of ours writes, nobody can tell who else does.
+        # While our step writes, writes of others cannot be told apart.
         self._left = None if to_write else in_use.written(device.name)
 
     def _refuse_writers(self, *, to_write: bool) -> None:
@@ -153,7 +157,9 @@ class ExclusiveHandle:
             raise self._changed(": it was written between two steps")
 
     def _check_file(self) -> None:
-        """Nobody else uses it, the path still leads to it, and its data may be overwritten."""
+        """Checks that nobody else uses the file, the path still leads to it, and its data may be
+        overwritten.
+        """
         if not self._path_leads_here():
             raise self._changed()
         self._refuse_users()
@@ -177,8 +183,9 @@ class ExclusiveHandle:
             return False
 
     def _claim(self) -> None:
-        """The file's data may be overwritten, and has not changed since that was found out. The
-        mark of a file that is ours stays until then: if we are killed, it is ours still."""
+        """Checks that the file's data may be overwritten, and has not changed since that check. The
+        mark of a file that is ours stays until then: if we are killed, it is still ours.
+        """
         target, path = self.target, self.target.path
         named, ours = is_named(target, self._permission), False
         try:
@@ -198,7 +205,7 @@ class ExclusiveHandle:
                         raise self._changed()
                     same = not disturbed() and _stamp(os.fstat(self._fd)) == _stamp(before)
                     if not (named or same):
-                        ours = False  # by somebody else, just now
+                        ours = False  # changed by another program, just now
                         continue
                     self._authorise()
                     self._mark = marks.KeptMark(self._fd, path, self._session)
@@ -213,8 +220,10 @@ class ExclusiveHandle:
             raise
 
     def _authorise(self) -> None:
-        """Keeps by which word the target is overwritten from here on; what is there is still whole.
-        A file that needs no word is noted in a result only, so that it can be gone on with."""
+        """Stores the permission by which the target is overwritten from here on; its data is still
+        intact. A file that needs no permission is noted in a result only, so that the run can be
+        resumed.
+        """
         permission, device = self._permission, self.target.device
         if permission.record is None and device is None and permission.destroy_data is None:
             return
@@ -229,7 +238,9 @@ class ExclusiveHandle:
         self._watch()
 
     def _watch(self) -> None:
-        """Has a witness say how a kill leaves the target; of a device that has moved, anew."""
+        """Starts a witness that records how a kill leaves the target; starts a new one for a device
+        that has moved.
+        """
         if self._witness is not None:
             self._witness.close()
         device = self.target.device
@@ -237,7 +248,9 @@ class ExclusiveHandle:
         self._witness = Witness(self._fd, self.target.path, self._session, lasting)
 
     def _changed(self, how: str = "") -> UserError:
-        """Somebody else has changed it: its data is not to be taken for ours."""
+        """Drops the marks of a target that another program has changed, so that its data does not
+        count as ours.
+        """
         if self._mark is not None:
             self._mark.close(ours=False)
             self._mark = None
@@ -252,10 +265,12 @@ class ExclusiveHandle:
     def after_reset(self, wait_s: float = RETURN_S) -> int:
         """Find the device again after a command that may have reset it, as names move then.
 
-        The same drive is known by its serial number, model, world-wide name and size, wherever the
-        kernel has put it. If it is still attached as before, nothing changes; else it is examined
-        anew, all but its signatures (we have just erased it), and taken again. Raises UserError or
-        EnvironmentProblem if it does not come back in time, or may no longer be tested."""
+        The same drive is identified by its serial number, model, world-wide name and size, under
+        any kernel name. If it is still attached as before, nothing changes; else it is examined
+        anew, except for its signatures (we have just erased it), and claimed again. Raises
+        UserError or EnvironmentProblem if it does not come back in time, or may no longer be
+        tested.
+        """
         before = self.target.device
         if before is None:
             return self.fd(to_write=True)
@@ -271,7 +286,7 @@ class ExclusiveHandle:
         if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
             os.close(self._fd)
             self.target = replace(find(now.path), given=self.target.given)
-            self._written, self._left = True, None  # it counts anew
+            self._written, self._left = True, None  # the kernel's count starts again
             check_device(self.target, self._permission, held=False, look_inside=False)
             self._fd = self._open()
             self._watch()
@@ -299,7 +314,7 @@ class ExclusiveHandle:
 
 
 def _found_again(before: blockdev.Device) -> blockdev.Device | None:
-    """The one device that is the same drive; None if there is none (yet), or more than one."""
+    """Returns the one device that is the same drive; None if none is found (yet), or several."""
     now = [
         device
         for device in blockdev.list_devices(look_inside=False)
@@ -309,5 +324,5 @@ def _found_again(before: blockdev.Device) -> blockdev.Device | None:
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    """What changes with every change of a file."""
+    """Values that change with every change of a file."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

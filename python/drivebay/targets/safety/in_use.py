@@ -1,13 +1,14 @@
-"""Who uses a block device or a file now: mounts, swap, kernel holders, loop devices, programs.
+"""Current users of a block device or a file: mounts, swap, kernel holders, loop devices, programs.
 
 Sources: proc(5) for mountinfo, swaps and fdinfo; Linux's sysfs ABI for holders, dm, md and loop;
 fstab(5), crypttab(5), the kernel's command line, and systemd's boot loader interface
-(LoaderDevicePartUUID) for what this system starts from without having it mounted; LOOP_GET_STATUS64
-of loop(4), FS_IOC_GETFLAGS of ioctl_iflags(2), F_SETLEASE and F_OFD_GETLK of fcntl(2), /proc/locks
-for leases; configfs of nvmet, target and usb_gadget. No helper program, nothing written.
+(LoaderDevicePartUUID) for devices from which this system starts without having them mounted;
+LOOP_GET_STATUS64 of loop(4), FS_IOC_GETFLAGS of ioctl_iflags(2), F_SETLEASE and F_OFD_GETLK of
+fcntl(2), /proc/locks for leases; configfs of nvmet, target and usb_gadget. No helper program,
+nothing written.
 
-Leaves out: other mount namespaces and users' processes that we may not look at. Effect: a mount in
-a container is not named here; opening the device exclusively (blockdev) fails for it all the same.
+Leaves out: other mount namespaces and users' processes that we may not inspect. Effect: a mount in
+a container is not named here; opening the device exclusively (blockdev) still fails for it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/home", "/n
 
 
 def read(path: Path) -> str:
-    """A sysfs attribute as text, "" if it is not there.
+    """Returns a sysfs attribute as text, "" if it does not exist.
 
     >>> read(Path("/no/such/attribute"))
     ''
@@ -60,8 +61,9 @@ def read(path: Path) -> str:
 
 @contextlib.contextmanager
 def opened(path: str | Path, flags: int = 0) -> Iterator[int]:
-    """A descriptor of a file or device that is only looked at: nothing is waited for, and no lease
-    of another program is broken. `flags` are more of those of open(2)."""
+    """Opens a file or device only to examine it: nothing is waited for, and no lease of another
+    program is broken. `flags` are additional flags of open(2).
+    """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     try:
         yield fd
@@ -70,7 +72,7 @@ def opened(path: str | Path, flags: int = 0) -> Iterator[int]:
 
 
 def lock(fd: int) -> bool:
-    """Takes the lock (flock(2)) of an open file for ourselves; False if another program has it."""
+    """Takes the lock (flock(2)) of an open file; False if another program has it."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -79,7 +81,7 @@ def lock(fd: int) -> bool:
 
 
 def number(device: int) -> str:
-    """A device number as the kernel writes it.
+    """Returns a device number as the kernel writes it.
 
     >>> number(os.makedev(8, 17))
     '8:17'
@@ -89,8 +91,9 @@ def number(device: int) -> str:
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system: its device number, where it is mounted, the mount's options, its type,
-    source, and its own options."""
+    """A mounted file system: its device number, mount point, the mount's options, its type, source,
+    and its own options.
+    """
 
     number: str
     point: str
@@ -101,7 +104,7 @@ class Mount:
 
 
 def mounts() -> list[Mount]:
-    """What is mounted in this namespace; a later one hides an earlier one at the same place."""
+    """Returns the mounts of this namespace; a later one hides an earlier one at the same place."""
     found = []
     for line in read(PROC / "self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -114,9 +117,9 @@ def mounts() -> list[Mount]:
 
 
 def mount_points(name: str) -> list[str]:
-    """Where the block device of this kernel name ("sda1") is mounted."""
+    """Mount points of the block device of this kernel name ("sda1")."""
     own = read(SYS_BLOCK / name / "dev")
-    # btrfs and others mount under a number of their own; then the source says which device.
+    # btrfs and others mount under a different device number; then the source identifies the device.
     return [one.point for one in mounts() if own in (one.number, _number_of(one.source))]
 
 
@@ -126,7 +129,7 @@ def _swaps() -> list[str]:
 
 
 def is_swap(name: str) -> bool:
-    """Whether the kernel swaps to this block device."""
+    """True if the kernel swaps to this block device."""
     own = read(SYS_BLOCK / name / "dev")
     return any(_number_of(path) == own for path in _swaps())
 
@@ -148,8 +151,10 @@ def _holder_in_words(name: str) -> str:
 
 
 def system_devices() -> dict[str, list[str]]:
-    """Devices that this system needs, by kernel name: what it runs from and all below that, what
-    it boots from, and what /etc/fstab and /etc/crypttab name; each with why, in words."""
+    """Devices that this system needs, by kernel name: those it runs from and all below them, those
+    it boots from, and those that /etc/fstab and /etc/crypttab name; each with the reasons, in
+    words.
+    """
     found: dict[str, list[str]] = {}
     for point in SYSTEM_MOUNTS:
         for name in _sources_of_mount(point):
@@ -163,7 +168,7 @@ def system_devices() -> dict[str, list[str]]:
 
 
 def _sources_of_mount(point: str) -> list[str]:
-    """The devices of the file system that is mounted there, if one is."""
+    """Returns the devices of the file system that is mounted at the point, if there is one."""
     if not os.path.ismount(point):
         return []
     numbers = [number(os.stat(point).st_dev)]
@@ -172,7 +177,9 @@ def _sources_of_mount(point: str) -> list[str]:
 
 
 def _with_what_is_below(name: str) -> list[str]:
-    """The device, the disk that it is a partition of, and what device-mapper or MD builds it on."""
+    """Returns the device, the disk of which it is a partition, and the devices from which
+    device-mapper or MD builds it.
+    """
     seen: list[str] = []
     left = [name]
     while left:
@@ -188,7 +195,8 @@ def _with_what_is_below(name: str) -> list[str]:
 
 def drive_below(device: int) -> str | None:
     """Kernel name of the one disk that holds this block device's data, through partitions and
-    device-mapper; None if there is none, or more than one (RAID)."""
+    device-mapper; None if there is none, or more than one (RAID).
+    """
     if (name := name_of(device)) is None:
         return None
     disks = [
@@ -200,7 +208,9 @@ def drive_below(device: int) -> str | None:
 
 
 def named_for_booting() -> Iterator[tuple[str, str]]:
-    """References (a path, or UUID=...) to devices and files, and why they are needed."""
+    """Yields references (a path, or UUID=...) to devices and files, and the reasons why they are
+    needed.
+    """
     for word in read(PROC / "cmdline").split():
         key, _, value = word.partition("=")
         if key in ("root", "resume", "boot", "usr"):
@@ -218,7 +228,7 @@ def named_for_booting() -> Iterator[tuple[str, str]]:
 
 
 def names_a_disk(reference: str) -> bool:
-    """Whether a reference is to a disk or partition, not to a network's file system or a CD.
+    """True if a reference is to a disk or partition, not to a network's file system or a CD.
 
     >>> names_a_disk("UUID=7b4b"), names_a_disk("/dev/sdb1"), names_a_disk("/dev/sr0")
     (True, True, False)
@@ -241,7 +251,7 @@ def device_of_reference(reference: str) -> str | None:
 
 
 def name_of(device: int) -> str | None:
-    """Kernel name of the block device with this number; None if there is none."""
+    """Kernel name of the block device with this number; None if it does not exist."""
     return _name_of_number(number(device))
 
 
@@ -252,12 +262,15 @@ def _name_of_number(number: str) -> str | None:
 
 def attachment(device: int) -> str:
     """The kernel's number of the attachment of the block device with this number: another disk, or
-    the same one plugged in again, has another."""
+    the same one plugged in again, has a different number.
+    """
     return read(SYS_NUMBERS / number(device) / "diskseq")
 
 
 def built_on_others(name: str) -> str:
-    """What a device is that the kernel builds from others, in words; "" for any other."""
+    """Returns the kind of a device that the kernel builds from others, in words; "" for any other
+    device.
+    """
     folder = SYS_BLOCK / name
     if (folder / "dm").is_dir() or name.startswith("dm-"):
         return "a device-mapper device"
@@ -267,7 +280,7 @@ def built_on_others(name: str) -> str:
 
 
 def is_partition(name: str) -> bool:
-    """Whether this block device is a part of another one."""
+    """True if this block device is a partition of another one."""
     return (SYS_BLOCK / name / "partition").exists()
 
 
@@ -279,15 +292,16 @@ def partitions(name: str) -> list[str]:
 
 
 def whole_disk(name: str) -> str:
-    """The disk that a partition is on; any other device is its own."""
+    """Returns the disk of a partition; any other device is returned unchanged."""
     folder = (SYS_BLOCK / name).resolve()
     return folder.parent.name if (folder / "partition").exists() else folder.name
 
 
 def disks() -> list[str]:
-    """Kernel names of the block devices that are no partitions and that the kernel shows.
+    """Kernel names of the block devices that are not partitions and that the kernel shows.
 
-    Raises OSError if they cannot be listed: then another path to a drive would not be found."""
+    Raises OSError if they cannot be listed: then another path to a drive would not be found.
+    """
     return [
         name
         for name in sorted(os.listdir(SYS_BLOCK))
@@ -297,8 +311,9 @@ def disks() -> list[str]:
 
 @dataclass(frozen=True)
 class Backing:
-    """What a loop device is made of: device and inode number of the file, as in stat(2); of a
-    device node also the number of the block device, else 0."""
+    """Backing of a loop device: device and inode number of the file, as in stat(2); for a device
+    node also the number of the block device, else 0.
+    """
 
     device: int
     inode: int
@@ -306,8 +321,9 @@ class Backing:
 
 
 def loop_backing(name: str) -> Backing | None:
-    """What a loop device is made of, from the kernel itself; None if it is detached. Raises OSError
-    if it may not be asked."""
+    """Returns a loop device's backing as the kernel reports it; None if it is detached. Raises
+    OSError if the request is not permitted.
+    """
     answer = bytearray(232)  # struct loop_info64
     with opened(f"/dev/{name}") as fd:
         try:
@@ -320,8 +336,9 @@ def loop_backing(name: str) -> Backing | None:
 
 
 def _settled(name: str) -> Backing | None:
-    """`loop_backing`, once a loop that is just being taken off its file has gone: until then it
-    cannot be opened (ENXIO)."""
+    """Returns `loop_backing`, after waiting for a loop that is being detached: until then it cannot
+    be opened (ENXIO).
+    """
     for _ in range(LOOP_RETRIES):
         try:
             return loop_backing(name)
@@ -335,8 +352,9 @@ def _settled(name: str) -> Backing | None:
 
 
 def backing_files(name: str) -> Iterator[str]:
-    """The file that a loop device is made of, and those below it: of the loops that its file system
-    lies on. Raises OSError if one cannot be looked at."""
+    """Yields the backing file of a loop device, and those below it: of the loops on which its file
+    system lies. Raises OSError if one cannot be examined.
+    """
     disk: str | None = name
     while disk and (backing := read(SYS_BLOCK / disk / "loop/backing_file")):
         yield backing
@@ -347,8 +365,9 @@ def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> li
     """Names of the loop devices over the file with these numbers, except `but`.
 
     sysfs names the file by the path that it had when the loop was made, in that process's mount
-    namespace; the numbers hold under any name. Where the kernel may not be asked (no root) the path
-    decides; if it leads nowhere, a loop counts whose size is that of this file.
+    namespace; the numbers are valid under any name. Where the kernel does not permit the request
+    (no root) the path decides; if that path does not exist, a loop counts if its size equals the
+    file's.
     """
     found = []
     for name, backing in _loops():
@@ -389,7 +408,7 @@ def loops_over_device(name: str) -> list[str]:
 
 
 def _loops() -> Iterator[tuple[str, str]]:
-    """The loop devices that are attached, each with its file's path as sysfs has it."""
+    """Yields the attached loop devices, each with its file's path as sysfs has it."""
     for name in _names(SYS_BLOCK):
         if backing := read(SYS_BLOCK / name / "loop/backing_file"):
             yield name, backing
@@ -397,17 +416,20 @@ def _loops() -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Written:
-    """What moves with every write to a disk: sectors written and discarded since it was attached,
-    and of a loop device the times of modification and change of the file that it is made of."""
+    """Counters that change with every write to a disk: sectors written and discarded since it was
+    attached, and for a loop device the times of modification and change of its backing file.
+    """
 
     sectors: int
     backing: tuple[int, int] | None
 
 
 def written(name: str) -> Written:
-    """What was written to a disk up to now, by whomever; a loop's file may be written past it.
+    """Returns the writes to a disk so far, by any program; a loop's file may be written without the
+    loop.
 
-    Raises EnvironmentProblem where it cannot be known (/sys/block/NAME/stat, the loop's file)."""
+    Raises EnvironmentProblem where they cannot be known (/sys/block/NAME/stat, the loop's file).
+    """
     fields = read(SYS_BLOCK / name / "stat").split()
     backing = read(SYS_BLOCK / name / "loop/backing_file")
     try:
@@ -428,8 +450,9 @@ def _times_of_backing(name: str, path: str) -> tuple[int, int]:
 
 
 def exported_as(status: os.stat_result) -> list[str]:
-    """As what the kernel offers this file or device to other hosts: "an NVMe target". It opens it
-    without a process, and devices without claiming them."""
+    """Returns the kinds of target as which the kernel exports this file or device to other hosts:
+    "an NVMe target". The kernel opens it without a process, and devices without claiming them.
+    """
     found = []
     for pattern, what in (
         ("nvmet/subsystems/*/namespaces/*/device_path", "an NVMe target"),
@@ -444,15 +467,16 @@ def exported_as(status: os.stat_result) -> list[str]:
 
 
 def _same_place(one: os.stat_result, other: os.stat_result) -> bool:
-    """Whether two are the same file, or nodes of the same block device."""
+    """True if two are the same file, or nodes of the same block device."""
     if stat.S_ISBLK(one.st_mode) and stat.S_ISBLK(other.st_mode):
         return one.st_rdev == other.st_rdev
     return os.path.samestat(one, other)
 
 
 def lasting(look: Callable[[], T]) -> T:
-    """What `look` still finds after a quarter of a second: a program that only looks has a file, or
-    a lease of it, for a moment."""
+    """Returns the findings of `look` that remain after a quarter of a second: a program that only
+    examines a file holds it, or its lease, for a moment.
+    """
     for wait_s in (0.01, 0.05, 0.2):
         if not (found := look()):
             return found
@@ -461,14 +485,16 @@ def lasting(look: Callable[[], T]) -> T:
 
 
 def is_open_for_writing(path: str) -> bool:
-    """Whether anything has this file open for writing or mapped so: a program in any namespace, an
-    io_uring, the kernel. False where that cannot be known (fcntl(2), F_SETLEASE: another owner's
-    file, a network file system). We must not have it open for writing ourselves."""
+    """True if any program has this file open for writing or mapped for writing: a program in any
+    namespace, an io_uring, the kernel. False where that cannot be known (fcntl(2), F_SETLEASE:
+    another owner's file, a network file system). We must not have it open for writing ourselves.
+    """
 
     def look() -> bool:
         with opened(path) as fd:
             try:
-                # Who opens it in between makes the kernel send us a signal: one that is ignored.
+                # If another program opens it in between, the kernel sends us a signal: this one is
+                # ignored.
                 fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
                 fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
                 fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
@@ -481,8 +507,9 @@ def is_open_for_writing(path: str) -> bool:
 
 def leases(status: os.stat_result) -> list[str]:
     """Programs that have a lease on this file, or a delegation of it to another host, in words.
-    Whoever opens it makes the kernel take that away, from a writer after 45 s: so nothing is opened
-    here. btrfs and overlayfs show another device number; then the inode number decides."""
+    Opening the file makes the kernel revoke the lease, from a writer after 45 s: so nothing is
+    opened here. btrfs and overlayfs show another device number; then the inode number decides.
+    """
 
     def look() -> set[str]:
         return {_lease(line, status) for line in read(PROC / "locks").splitlines()} - {""}
@@ -491,7 +518,9 @@ def leases(status: os.stat_result) -> list[str]:
 
 
 def _lease(line: str, status: os.stat_result) -> str:
-    """The holder, of a line like "1: LEASE  ACTIVE    WRITE 4711 08:01:131 0 EOF"."""
+    """Parses the holder of a lease from a line like "1: LEASE  ACTIVE    WRITE 4711 08:01:131 0
+    EOF".
+    """
     fields = line.split()
     if len(fields) < 6 or fields[1] not in ("LEASE", "DELEG"):
         return ""
@@ -504,8 +533,9 @@ def _lease(line: str, status: os.stat_result) -> str:
 
 
 def named_file(status: os.stat_result) -> list[str]:
-    """Why this system needs a file that it does not use now: a swap file, a file system's or an
-    encrypted volume's image."""
+    """Reasons why this system needs a file that it does not use now: a swap file, a file system's
+    or an encrypted volume's image.
+    """
     found = []
     for reference, why in named_for_booting():
         if reference.startswith("/") and not reference.startswith("/dev/"):
@@ -516,8 +546,9 @@ def named_file(status: os.stat_result) -> list[str]:
 
 
 def is_locked(path: str) -> bool:
-    """Whether another program has locked a part of this file or device (fcntl(2)), be it to read
-    alone: QEMU does with all its images, and would read what we write."""
+    """True if another program has locked a part of this file or device (fcntl(2)), even if only for
+    reading: QEMU locks all its images, and would read the data that we write.
+    """
     with opened(path) as fd:
         try:
             asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -530,7 +561,7 @@ def is_locked(path: str) -> bool:
 
 
 def is_swap_file(status: os.stat_result) -> bool:
-    """Whether the kernel swaps to this file."""
+    """True if the kernel swaps to this file."""
     for path in _swaps():
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(path), status):
@@ -539,8 +570,9 @@ def is_swap_file(status: os.stat_result) -> bool:
 
 
 def unchangeable(path: str) -> str:
-    """The attribute of chattr(1) that forbids writing to a file: "immutable (chattr +i)"; "" if
-    none does, or the file system has none."""
+    """Returns the attribute of chattr(1) that forbids writing to a file: "immutable (chattr +i)";
+    "" if none does, or the file system has none.
+    """
     answer = bytearray(8)
     try:
         with opened(path) as fd:
@@ -554,16 +586,17 @@ def unchangeable(path: str) -> str:
 
 
 def file_system_of(device: int) -> str:
-    """The type of the mounted file system with this device number; "" if it is not found."""
+    """Type of the mounted file system with this device number; "" if it is not found."""
     found = (one.kind for one in mounts() if one.number == number(device) and one.kind)
     return next(found, "")
 
 
 def mappers(status: os.stat_result, path: str) -> list[str]:
     """Other programs that have this file mapped shared: they can write to it without having it
-    open. btrfs and overlayfs show another device number there; then the path decides."""
+    open. btrfs and overlayfs show another device number there; then the path decides.
+    """
     inode, major = f" {status.st_ino} ".encode(), os.major(status.st_dev)
-    layered = file_system_of(status.st_dev) == "overlay"  # which shows the layer's own number
+    layered = file_system_of(status.st_dev) == "overlay"  # overlayfs shows the number of the layer
     device = f"{major:02x}:{os.minor(status.st_dev):02x}".encode()
     found = []
     for process in _other_processes():
@@ -599,8 +632,9 @@ def _other_processes() -> Iterator[Path]:
 
 
 def _writes(process: Path, wanted: os.stat_result, *, layered: bool) -> bool:
-    """Whether it has the file open for writing; of a `layered` one (overlayfs) a file of the same
-    inode number and size may be the layer's own."""
+    """True if the process has the file open for writing; for a `layered` file (overlayfs) a file
+    with the same inode number and size may be the layer's own.
+    """
 
     def same(found: os.stat_result) -> bool:
         if layered and (found.st_ino, found.st_size) == (wanted.st_ino, wanted.st_size):
@@ -621,7 +655,7 @@ def _may_write(process: Path, fd: str) -> bool:
 
 
 def unescape(text: str) -> str:
-    r"""A path as /proc writes it, with \040 for a space.
+    r"""Decodes a path as /proc writes it, with \040 for a space.
 
     >>> unescape(r"/mnt/my\040disk")
     '/mnt/my disk'
@@ -630,7 +664,7 @@ def unescape(text: str) -> str:
 
 
 def _number_of(path: str) -> str:
-    """major:minor of a block device's path, or "none"."""
+    """Returns major:minor of a block device's path, or "none"."""
     try:
         status = os.stat(path)
     except OSError:
@@ -641,8 +675,9 @@ def _number_of(path: str) -> str:
 
 
 def _names(folder: Path) -> list[str]:
-    """Names in a folder of the kernel's, which may not be there. Raises OSError if it cannot be
-    listed."""
+    """Names in a folder of the kernel's, which may be missing. Raises OSError if it cannot be
+    listed.
+    """
     try:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):

@@ -2,9 +2,9 @@
 
 Source: libblkid's reference manual (util-linux). The calls are those of `wipefs --no-act`, which
 lists every signature where blkid(8) stops at the first doubt, but with an offset: a partition is
-probed where the table puts it, whether or not the kernel has a node for it. libblkid knows only the
-first superblock of btrfs; its copies (btrfs(5), on-disk format: at 64 MiB and 256 GiB, each with
-its own address in it) are looked for here. Nothing here writes.
+probed at its place in the table, whether or not the kernel has a node for it. libblkid knows only
+the first superblock of btrfs; its copies (btrfs(5), on-disk format: at 64 MiB and 256 GiB, each
+with its own address in it) are searched for here. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SUPERBLOCKS = 1 << 1 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 10  # LABEL UUID TYPE MA
 _TABLES = 1 << 1 | 1 << 3  # FORCE_GPT MAGIC
 _BTRFS_COPIES = (64 * 2**20, 256 * 2**30)
 _BTRFS = struct.Struct("<32x16sQ8x8s")
-"""Of a superblock: checksum (skipped), UUID, its own address, flags (skipped), magic."""
+"""Fields of a superblock: checksum (skipped), UUID, its own address, flags (skipped), magic."""
 
 
 class ProbeError(Exception):
@@ -36,9 +36,10 @@ class ProbeError(Exception):
 
 @dataclass(frozen=True)
 class Signature:
-    """What libblkid calls `kind` ("ext4", "gpt"); `uuid` and `label` are "" where it has none.
-    `place` and `size` are where its magic is in the device or file, in bytes; a size of 0: not
-    known."""
+    """A signature; `kind` is libblkid's name ("ext4", "gpt"); `uuid` and `label` are "" where it
+    has none. `place` and `size` are its magic's position in the device or file, in bytes; a size
+    of 0: not known.
+    """
 
     kind: str
     uuid: str
@@ -49,7 +50,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Area:
-    """A device (`depth` 0) or a partition in it, in bytes, with what it bears."""
+    """A device (`depth` 0) or a partition in it, in bytes, with its signatures."""
 
     depth: int
     start: int
@@ -61,7 +62,7 @@ class Area:
 
 @functools.cache
 def load() -> Any:
-    """The library with its functions declared; raises ProbeError if it is missing."""
+    """Loads the library and declares its functions; raises ProbeError if it is missing."""
     try:
         library = ctypes.CDLL("libblkid.so.1")
     except OSError:
@@ -98,8 +99,9 @@ def load() -> Any:
 
 
 def areas(fd: int, length: int, start: int = 0) -> list[Area]:
-    """So many bytes of an open file or device, and every partition that a table in them names.
-    Raises ProbeError if it cannot be searched."""
+    """Searches a range of an open file or device, and every partition that a table in it names.
+    Raises ProbeError if it cannot be searched.
+    """
     return list(_areas(fd, start, length, 1 if start else 0, "", ""))
 
 
@@ -111,14 +113,15 @@ def _areas(
     signatures = tuple(sorted(found, key=lambda one: (one.kind, one.uuid, one.place)))
     parts = []
     if signatures:
-        with _probe(fd, start, length) as probe:  # the first one has its signatures hidden
+        # a new probe: the first one has its signatures hidden
+        with _probe(fd, start, length) as probe:
             parts = _partitions(probe)
     yield Area(depth, start, length, part_uuid, part_label, signatures)
     for first, size, name, label in parts:
         if 0 < first < length and size > 0 and depth < NESTED_MAX:
             size = min(size, length - first)
             yield from _areas(fd, start + first, size, depth + 1, name, label)
-        else:  # beyond its end, or too deep: named, but not to be searched
+        else:  # beyond its end, or too deep: listed, but not searched
             yield Area(depth + 1, start + first, 0, name, label, ())
 
 
@@ -138,7 +141,9 @@ def _probe(fd: int, start: int, length: int) -> Iterator[int]:
 
 
 def _signatures(probe: int, start: int) -> Iterator[Signature]:
-    """Each one, and then what is below it: a signature that was found is hidden from the next."""
+    """Yields each signature, then the ones below it: a signature that was found is hidden from the
+    next probe.
+    """
     library, seen = load(), set()
     while (status := library.blkid_do_probe(probe)) == 0:
         for kind, name, magic in (("TYPE", "UUID", "SBMAGIC"), ("PTTYPE", "PTUUID", "PTMAGIC")):
@@ -157,7 +162,7 @@ def _signatures(probe: int, start: int) -> Iterator[Signature]:
 
 
 def _btrfs_copies(fd: int, start: int, length: int) -> Iterator[Signature]:
-    """Copies of a btrfs superblock, which stand where the first one was overwritten, too."""
+    """Yields copies of a btrfs superblock, which remain when the first one is overwritten."""
     for copy in _BTRFS_COPIES:
         if copy + _BTRFS.size <= length:
             raw = os.pread(fd, _BTRFS.size, start + copy)
@@ -184,7 +189,7 @@ def _lookup(probe: int, name: str) -> tuple[bytes | None, int]:
 
 
 def _partitions(probe: int) -> list[tuple[int, int, str, str]]:
-    """Start and length in bytes, UUID and label of every partition in the area's table."""
+    """Returns start and length in bytes, UUID and label of every partition in the area's table."""
     library = load()
     table = library.blkid_probe_get_partitions(probe)
     found = []
@@ -198,8 +203,9 @@ def _partitions(probe: int) -> list[tuple[int, int, str, str]]:
 
 
 def evaluate(reference: str) -> str | None:
-    """The path of the device that UUID=, LABEL=, PARTUUID=, PARTLABEL= or a path names; None if
-    there is none now. Looks at udev's links first, then at the devices themselves."""
+    """Returns the path of the device that UUID=, LABEL=, PARTUUID=, PARTLABEL= or a path names;
+    None if there is none now. Searches udev's links first, then the devices themselves.
+    """
     try:
         library = load()
     except ProbeError:

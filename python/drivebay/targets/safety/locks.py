@@ -5,8 +5,8 @@ a drive is attached to is a folder. Two drives share a bottleneck if their paths
 Each bottleneck has a lock file (flock(2)) that a running review holds: the kernel releases it
 however the review ends, and it works between processes and users, without a server.
 
-Leaves out: what sysfs does not show: root ports of one chipset share its link to the processor, and
-virtual disks share their host's. Effect: such drives may disturb one another; run their reviews
+Leaves out: bottlenecks missing in sysfs: root ports of one chipset share its link to the processor,
+and virtual disks share their host's. Effect: such drives may disturb one another; run their reviews
 one after the other where that matters.
 """
 
@@ -34,14 +34,14 @@ _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """A device that several drives may be attached through; `name` is that of its lock file."""
+    """A device through which several drives may be attached; `name` is that of its lock file."""
 
     name: str
     description: str
 
 
 def bottlenecks_of(drive: str) -> list[Bottleneck]:
-    """All that the disk with this kernel name is attached through, from the far end to the disk."""
+    """Returns all bottlenecks of the disk with this kernel name, from the far end to the disk."""
     if backing := read(SYS_BLOCK / drive / "loop/backing_file"):
         with contextlib.suppress(OSError):
             if (below := drive_below(os.stat(backing).st_dev)) is not None:
@@ -65,7 +65,8 @@ def drive_lock(
 
     `who` is shown to reviews that wait. `waiting` is called twice a second with the reason, and may
     raise to give up. Without a drive (none is known below a file system) there is no lock. Raises
-    EnvironmentProblem with `no_wait`, if it would have to wait."""
+    EnvironmentProblem with `no_wait`, if it would have to wait.
+    """
     begun, held = time.monotonic(), []
     try:
         for one in sorted(bottlenecks_of(drive) if drive else [], key=lambda one: one.name):
@@ -92,9 +93,10 @@ def drive_lock(
 
 
 def _opened(bottleneck: Bottleneck) -> int | None:
-    """The lock file; None where none can be made, as then no other review has one."""
+    """Opens the lock file; None where it cannot be created, as then no other review has one."""
     path = _directory() / f"drivebay-{bottleneck.name}.lock"
-    # Without O_CREAT first: fs.protected_regular forbids that on others' files in a shared folder.
+    # First without O_CREAT: fs.protected_regular forbids it for other users' files in a shared
+    # folder.
     for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT):
         with contextlib.suppress(OSError):
             fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
@@ -108,7 +110,9 @@ def _opened(bottleneck: Bottleneck) -> int | None:
 
 
 def _is_lock_file(fd: int) -> bool:
-    """Whether it is ours: anybody may have put a link to another file into the shared folder."""
+    """True if the lock file is ours: any user may have put a link to another file into the shared
+    folder.
+    """
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_size > HOLDER_BYTES:
         return False

@@ -1,24 +1,26 @@
-"""The mark that says that data is drivebay's own: of files on the file, of devices in a folder.
+"""Marks that identify data as drivebay's own: for files on the file, for devices in a folder.
 
-Sources: xattr(7); stat(2) for the times; the XDG Base Directory Specification for the folder.
-A target is drivebay's own if it is as drivebay left it. Its mark says how that was:
+Sources: xattr(7); stat(2) for the times; the XDG Base Directory Specification for the folder. A
+target is drivebay's own if it is as drivebay left it. Its mark records that state:
 
-    file    the extended attribute `user.drivebay`, or `.NAME.drivebay` beside it on file systems
+    file    the extended attribute `user.drivebay`, or `.NAME.drivebay` next to it on file systems
             without: its inode number, times of modification and change, a digest of some blocks
     device  a file named by its serial number in $XDG_STATE_HOME/drivebay/devices: a digest of both
             ends and of blocks all over it
 
-A mark names who wrote the data: a review, whose data the next review may overwrite, or a server,
-whose data (`drivebay serve --data`) is its hosts': only a server takes it without a word.
+A mark names the writer of the data: a review, whose data the next review may overwrite, or a
+server, whose data (`drivebay serve --data`) is its hosts': only a server uses it without a
+permission.
 
-Whoever writes to a file moves its time of change (ctime), which nobody can set; so a file whose
-time of modification was set back does not pass. While drivebay writes, the mark is open and holds
-for nobody. If a review is killed, a witness (witness.py) waits for what it had started to end, and
-marks how that left the target: this holds only for a review that resumes the same result
-(`sessions`). If a server is killed its mark stays open, and the owner names the file again.
+A write to a file changes its time of change (ctime), which nobody can set; so a file whose time of
+modification was set back does not pass. While drivebay writes, the mark is open and valid for
+nobody. If a review is killed, a witness (witness.py) waits for the end of the processes that it had
+started, and marks the state in which they left the target: this mark is valid only for a review
+that resumes the same result (`sessions`). If a server is killed its mark stays open, and the owner
+names the file again.
 
-Leaves out: what changes none of the blocks of the digest on a device; who sets the system's clock
-back; FAT, whose time of change can be set: its files are never ours.
+Leaves out: changes that affect none of the blocks of the digest on a device; a user who sets the
+system's clock back; FAT, whose time of change can be set: its files are never ours.
 """
 
 from __future__ import annotations
@@ -44,19 +46,21 @@ STATE_VARIABLE = "DRIVEBAY_STATE_DIR"
 DIGEST_BLOCKS, BLOCK_BYTES = 32, 4096
 NS = 1_000_000_000
 NOTED_NS = 10_000_000
-"""The mark itself moves the file's time of change: it is made again until that is within this of
-the time that it names. 10 ms: the longest tick of the kernel's clock."""
+"""Writing the mark changes the file's time of change: it is written again until that time is within
+this of the time in the mark. 10 ms: the longest tick of the kernel's clock.
+"""
 NOTES_MAX = 50
 TICK_S = 0.02
-"""Times of files are those of the kernel's last tick, 10 ms at most: what is written this long
-after a look has a later time."""
+"""Times of files are those of the kernel's last tick, 10 ms at most: a write this long after an
+examination has a later time.
+"""
 SECONDS_TICK_S = 2.0
 """The same on file systems that keep whole seconds, or two (FAT)."""
 WITNESS_S = 30.0
-"""A witness may take this long after a kill, on a busy machine; guess."""
+"""Time that a witness may take after a kill, on a busy machine; guess."""
 FAT = ("vfat", "msdos", "exfat")
 DEVICE_ENDS, DEVICE_BLOCKS, DEVICE_S = 64 * 2**20, 2048, 5.0
-"""What a device's digest is of, as far as the seconds go; the mark says how far they went."""
+"""Parts in a device's digest, as many as fit into the seconds; the mark stores their number."""
 MIB = 2**20
 
 State = Literal["open", "killed", "done"]
@@ -65,9 +69,11 @@ Writer = Literal["review", "server"]
 
 @dataclass(frozen=True)
 class Mark:
-    """How drivebay (or, `killed`, what it had started) left a target, or (`open`) that it was
-    writing to it; times in ns, 0 for devices. `session` is a random name that the taking has;
-    `digest` "" while open; `parts` how many of a device's it is of; `writer` whose data it is."""
+    """State in which drivebay (or, `killed`, a process that it had started) left a target, or
+    (`open`) that it was writing to it; times in ns, 0 for devices. `session` is a random name of
+    the claim; `digest` "" while open; `parts` the number of a device's parts in it; `writer` the
+    owner of the data.
+    """
 
     state: State
     session: str
@@ -79,12 +85,12 @@ class Mark:
     writer: Writer = "review"
 
     def encoded(self) -> bytes:
-        """As it is kept."""
+        """Returns the stored form."""
         return json.dumps(asdict(self)).encode()
 
 
 def decoded(raw: bytes) -> Mark | None:
-    """The mark that was kept so; None if it is none of ours."""
+    """Parses a stored mark; None if it is not one of ours."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
         found: dict[str, Any] = documents.from_json(raw)
         mark = Mark(**found)
@@ -97,13 +103,14 @@ def decoded(raw: bytes) -> Mark | None:
 
 
 def new_session() -> str:
-    """A name that no other taking has."""
+    """Returns a unique name for a claim."""
     return os.urandom(16).hex()
 
 
 def digest(fd: int, session: str) -> str:
-    """Of some 4 KiB blocks of the open file, which ones depends on the session; read from the
-    drive, not from memory. "" if one cannot be read."""
+    """Digest of some 4 KiB blocks of the open file, chosen by the session; read from the drive, not
+    from memory. "" if one cannot be read.
+    """
     places = drawn_blocks(os.lseek(fd, 0, os.SEEK_END), session, DIGEST_BLOCKS)
     return _digest(fd, [(at, BLOCK_BYTES) for at in places])[0]
 
@@ -111,7 +118,7 @@ def digest(fd: int, session: str) -> str:
 def _digest(
     fd: int, parts: Sequence[tuple[int, int]], most_s: float = float("inf")
 ) -> tuple[str, int]:
-    """Of these parts (offset, bytes), as many as are read in time; and how many those are."""
+    """Digest of these parts (offset, bytes), as many as are read in time; and their number."""
     sha, deadline, count = hashlib.sha256(), time.monotonic() + most_s, 0
     try:
         for at, length in parts:
@@ -127,8 +134,8 @@ def _digest(
 
 
 def drawn_blocks(size_bytes: int, seed: str, count: int) -> list[int]:
-    """Offsets of 4 KiB blocks, ascending, one drawn from each of `count` equal parts: what is
-    longer than two parts is always met.
+    """Offsets of 4 KiB blocks, ascending, one drawn from each of `count` equal parts: data longer
+    than two parts is always hit.
 
     >>> drawn_blocks(2**20, "a", 4) == drawn_blocks(2**20, "a", 4) != drawn_blocks(2**20, "b", 4)
     True
@@ -152,8 +159,9 @@ def is_own(
     status: os.stat_result | None = None,
     writer: Writer = "review",
 ) -> bool:
-    """True if the data of the open file is this writer's as it left it, or (of these sessions,
-    whose result is resumed) as a kill left it; `status` is what was seen of it before."""
+    """True if the data of the open file is this writer's as it left it, or (for these sessions,
+    whose result is resumed) as a kill left it; `status` is an earlier status of the file.
+    """
     status = os.fstat(fd) if status is None else status
     mark = of_file(path)
     if mark is not None and mark.state == "open" and mark.session in sessions:
@@ -194,10 +202,12 @@ def note(
     expected: tuple[int, int] | None = None,
     writer: Writer = "review",
 ) -> bool:
-    """Mark the file as drivebay's: as it is now, or (`open`) being written from here on. Without
-    attributes or a place beside the file there is no mark, and the next review asks. False if the
-    times are not those expected: it has lost its mark. `fd`: the file. `path`: says where the place
-    beside it is. `expected`: the times of modification and change that it must have still."""
+    """Mark the file as drivebay's: in its present state, or (`open`) as being written from here on.
+    Without attributes or a place next to the file there is no mark, and the next review asks.
+    False if the times are not those expected: the file has lost its mark. `fd`: the file.
+    `path`: determines the place next to it. `expected`: the times of modification and change
+    that it must still have.
+    """
     found = "" if state == "open" else digest(fd, session)
     status = os.fstat(fd)
     if expected is not None and (status.st_mtime_ns, status.st_ctime_ns) != expected:
@@ -210,7 +220,8 @@ def note(
 
     try:
         named_ns, ctime_ns = 0, status.st_ctime_ns
-        for _ in range(NOTES_MAX):  # the first tells what time it is by the file system's own clock
+        # the first pass reads the present time from the file system's own clock
+        for _ in range(NOTES_MAX):
             if 0 <= ctime_ns - named_ns <= NOTED_NS:
                 break
             named_ns = ctime_ns
@@ -223,7 +234,7 @@ def note(
 
 
 def of_file(path: str) -> Mark | None:
-    """The mark of the file at the path."""
+    """Returns the mark of the file at the path."""
     try:
         return decoded(os.getxattr(path, ATTRIBUTE))
     except OSError as problem:
@@ -231,7 +242,7 @@ def of_file(path: str) -> Mark | None:
 
 
 def remove(fd: int, path: str) -> None:
-    """The file is not ours, or not any more."""
+    """Removes the mark of a file that is not ours (any more)."""
     try:
         os.removexattr(fd, ATTRIBUTE)
     except OSError as problem:
@@ -240,7 +251,7 @@ def remove(fd: int, path: str) -> None:
 
 
 def forget(path: str) -> None:
-    """Remove the mark beside a file that is gone, if there is one and it is drivebay's."""
+    """Removes the mark next to a deleted file, if there is one and it is drivebay's."""
     if not os.path.lexists(path):
         _unlink_beside(path)
 
@@ -252,7 +263,7 @@ def _unlink_beside(path: str) -> None:
 
 
 def _read_own(path: str | Path) -> bytes:
-    """What is in a file of ours that nobody else can have written; b"" of any other."""
+    """Reads a file of ours that nobody else can have written; b"" for any other."""
     with contextlib.suppress(OSError), in_use.opened(path, os.O_NOFOLLOW) as fd:
         status, others = os.fstat(fd), stat.S_IWGRP | stat.S_IWOTH
         regular = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
@@ -262,7 +273,7 @@ def _read_own(path: str | Path) -> bytes:
 
 
 def _keep_beside(path: str, text: bytes) -> None:
-    """Keeps a mark in the file beside it; another program's file of that name stays as it is."""
+    """Stores a mark in the file next to it; another program's file is left unchanged."""
     beside = _beside(path)
     with contextlib.suppress(OSError):
         if os.path.lexists(beside) and decoded(_read_own(beside)) is None:
@@ -280,42 +291,46 @@ def _beside(path: str) -> str:
 
 class KeptMark:
     """The mark of a file that is written in steps. While a step writes, it is open; between steps
-    it says how the last one left the file, and who changes the file then is not us. Phases that
-    only read see no write. `begun` are the file's times when the last step began."""
+    it records how the last one left the file, and a change of the file then is not ours. Phases
+    that only read see no write. `begun` are the file's times when the last step began.
+    """
 
     def __init__(self, fd: int, path: str, session: str, writer: Writer = "review") -> None:
         self._fd, self._path, self.session, self._writer = fd, path, session, writer
         self.begin()
 
     def begin(self) -> None:
-        """What changes the file from here on is a step of ours."""
+        """Begins a step of ours, to which all changes of the file from here on belong."""
         self.writing = True
         self.begun = _times(self._fd)
         note(self._fd, self._path, "open", self.session, writer=self._writer)
 
     def end(self) -> None:
-        """The step is over: the file is as it left it, unless another program has it open for
-        writing, has it mapped or changes it meanwhile."""
+        """Ends the step: the file is marked in its present state, unless another program has it
+        open for writing, has it mapped or changes it meanwhile.
+        """
         self.writing = False
         with watch.writers_watched(self._fd, self._path) as disturbed:
             others, before = disturbed(), _times(self._fd)
-            wait_a_tick(self._fd)  # what is written after this has a later time than our last write
+            wait_a_tick(self._fd)  # writes after this have a later time than our last write
             ours = note(
                 self._fd, self._path, "done", self.session, expected=before, writer=self._writer
             )
             self._left = _times(self._fd)
-            wait_a_tick(self._fd)  # and what is done to it, a later one than the mark allows
+            wait_a_tick(self._fd)  # and changes after this, a later time than the mark allows
             if others or disturbed() or not ours or self._left[0] != before[0]:
                 self._left = (0, 0)
                 remove(self._fd, self._path)
 
     @property
     def ours(self) -> bool:
-        """Whether nobody else has changed the file since our last step, as far as can be told."""
+        """True if nobody else has changed the file since our last step, as far as this can be
+        detected.
+        """
         return self.writing or _times(self._fd) == self._left
 
     def close(self, *, ours: bool = True) -> None:
-        """Stop; the descriptor is still open. A file that is not ours any more loses its mark."""
+        """Stops; the descriptor is still open. A file that is not ours any more loses its mark."""
         if not ours or not self.ours:
             remove(self._fd, self._path)
         elif self.writing:
@@ -328,7 +343,7 @@ def _times(fd: int) -> tuple[int, int]:
 
 
 def wait_a_tick(fd: int) -> None:
-    """Until whatever is written to the file from here on must give it another time."""
+    """Waits until any later write to the file must give it another time."""
     status = os.fstat(fd)
     whole = status.st_mtime_ns % NS == status.st_ctime_ns % NS == 0
     time.sleep(SECONDS_TICK_S if whole else TICK_S)
@@ -338,7 +353,7 @@ def wait_a_tick(fd: int) -> None:
 
 
 def state_folder() -> Path:
-    """Where drivebay keeps what it must remember between commands; it may not be there yet."""
+    """Folder for drivebay's data between commands; it may not exist yet."""
     if chosen := os.environ.get(STATE_VARIABLE):
         return Path(chosen)
     base = os.environ.get("XDG_STATE_HOME", "")
@@ -350,9 +365,10 @@ def state_folder() -> Path:
 
 @contextlib.contextmanager
 def owned(folder: Path) -> Iterator[Path]:
-    """The folder by a path that leads there whatever becomes of its name; made if it is missing.
-    Raises OSError if it is a link, another user's, or others can write to it: what is in it is not
-    ours then."""
+    """Provides the folder by a path that stays valid if its name changes; creates it if it is
+    missing. Raises OSError if it is a link, another user's, or others can write to it: its
+    content is not ours then.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -366,14 +382,15 @@ def owned(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _devices() -> Iterator[Path]:
-    """The folder of the devices' marks; raises as `owned`."""
+    """Provides the folder of the devices' marks; raises as `owned`."""
     with owned(state_folder()) as base, owned(base / "devices") as at:
         yield at
 
 
 def device_is_own(path: str, identity: str, sessions: Collection[str]) -> bool:
-    """Whether the device's data is drivebay's as it left it, as far as a digest of parts tells, or
-    as a kill left it whose result is gone on with. `identity` names the drive for ever."""
+    """True if the device's data is drivebay's as it left it, as far as a digest of parts shows, or
+    as a kill left it if its result is resumed. `identity` is the drive's lasting name.
+    """
     mark = _of_device(identity)
     if mark is not None and mark.state == "open" and mark.session in sessions:
         _wait_for_witness(mark.session)
@@ -386,8 +403,9 @@ def device_is_own(path: str, identity: str, sessions: Collection[str]) -> bool:
 
 
 def note_device(fd: int, identity: str, state: State, session: str) -> None:
-    """Mark the device as drivebay's, as it is now or being written. Without a folder of our own
-    there is no mark, and the next review asks."""
+    """Mark the device as drivebay's, in its present state or as being written. Without a folder
+    that only we own there is no mark, and the next review asks.
+    """
     found, parts = "", 0
     if state != "open":
         found, parts = _digest(fd, _device_parts(fd, session), DEVICE_S)
@@ -400,7 +418,7 @@ def note_device(fd: int, identity: str, state: State, session: str) -> None:
 
 
 def forget_device(identity: str) -> None:
-    """The device is not as we left it any more."""
+    """Removes the mark of a device that has changed since we left it."""
     with contextlib.suppress(OSError), _devices() as at:
         (at / _device_name(identity)).unlink(missing_ok=True)
 
@@ -412,7 +430,7 @@ def _of_device(identity: str) -> Mark | None:
 
 
 def _device_parts(fd: int, session: str) -> list[tuple[int, int]]:
-    """Parts of a device, of which the first ones say most: some blocks, its ends, more blocks."""
+    """Parts of a device, the most significant ones first: some blocks, its ends, more blocks."""
     size = os.lseek(fd, 0, os.SEEK_END)
     drawn = [(at, BLOCK_BYTES) for at in drawn_blocks(size, session, DEVICE_BLOCKS)]
     stride = max(1, len(drawn) // DIGEST_BLOCKS)

@@ -1,10 +1,11 @@
-"""Everything that forbids overwriting a file or a block device, as one table.
+"""One table of everything that forbids overwriting a file or a block device.
 
-Each protection says what it protects, by which interface it is found, and which test proves it.
-What cannot be found out forbids as well (no permission, no libblkid). A blocker is never passed;
-what a user may allow says by which option. Nothing here writes.
+Each protection names the protected data or use, the interface by which it is found, and the test
+that proves it. A state that cannot be found out forbids as well (no permission, no libblkid). A
+blocker is never passed; for data that a user may release, the protection names the option. Nothing
+here writes.
 
-Leaves out: data on a large device that none of the blocks looked at meets (contents).
+Leaves out: data on a large device that none of the examined blocks hits (contents).
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ STOP_OR_ANOTHER = "stop what uses it, or make another file: drivebay review NEW.
 
 @dataclass(frozen=True)
 class Examined:
-    """One look at a file or block device. `name` is a device's kernel name; `held` that we have it
-    open exclusively; `contents` what it bears, nothing where that is not looked at; `ours` that a
-    file's data is drivebay's or there is none."""
+    """One examination of a file or block device. `name` is a device's kernel name; `held` is True
+    if we have it open exclusively; `contents` are its contents, empty if not searched; `ours` is
+    True if a file's data is drivebay's or the file has none.
+    """
 
     path: str
     status: os.stat_result
@@ -44,8 +46,9 @@ class Examined:
 
 @dataclass(frozen=True)
 class Protection:
-    """A reason not to write. `find` gives sentences that go on from "it ..."; `released_by` is the
-    option that allows to write all the same, "" if none does."""
+    """A reason not to write. `find` returns sentences that continue "it ..."; `released_by` is the
+    option that still allows writing, "" if none does.
+    """
 
     kind: Literal["block", "file"]
     what: str
@@ -62,7 +65,9 @@ Find = Callable[[Examined], Iterable[str]]
 def _protects(
     kind: Literal["block", "file"], interface: str, test: str, released_by: str = ""
 ) -> Callable[[Find], Find]:
-    """Enters a search, whose docstring says what it protects; reasons are given in this order."""
+    """Registers a search, whose docstring names the protected data or use; reasons are listed in
+    this order.
+    """
 
     def enter(find: Find) -> Find:
         what = (find.__doc__ or "").partition(".")[0]
@@ -76,28 +81,29 @@ block, file = (functools.partial(_protects, kind) for kind in ("block", "file"))
 
 
 def blockers(examined: Examined) -> tuple[str, ...]:
-    """What forbids writing to it, whatever the user says."""
+    """Returns the reasons that forbid writing, whatever the user permits."""
     return _found(examined, released_by="")
 
 
 def signatures(examined: Examined) -> tuple[str, ...]:
-    """What `--overwrite-signature` allows to be overwritten on a device."""
+    """Returns the data that `--overwrite-signature` allows to be overwritten on a device."""
     return _found(examined, released_by="--overwrite-signature")
 
 
 def foreign_data(examined: Examined) -> tuple[str, ...]:
-    """What `--destroy-data` allows to be overwritten in a file."""
+    """Returns the data that `--destroy-data` allows to be overwritten in a file."""
     return _found(examined, released_by="--destroy-data")
 
 
 def refusal(given: str, reasons: Iterable[str], hint: str = STOP_OR_ANOTHER) -> UserError:
-    """The error that says for which reasons a target, named as given, is not tested."""
+    """Returns the error with the reasons why a target, named as the user gave it, is not tested."""
     return UserError(f"{given} may not be tested: it {'; it '.join(reasons)}", hint)
 
 
 def file_users(path: str) -> tuple[str, ...]:
-    """Who uses a file now, in sentences that go on from "it ..."; () if it is not there. Raises
-    OSError if it cannot be looked at."""
+    """Current users of a file, in sentences that continue "it ..."; () if it does not exist. Raises
+    OSError if it cannot be examined.
+    """
     try:
         examined = Examined(path, os.stat(path))
     except FileNotFoundError:
@@ -113,7 +119,7 @@ def _found(examined: Examined, *, released_by: str) -> tuple[str, ...]:
 
 
 def _each_part(examined: Examined) -> Iterator[tuple[str, str]]:
-    """The device and its partitions: kernel name, and how its sentence begins."""
+    """Yields the device and its partitions: kernel name, and the beginning of its sentence."""
     yield examined.name, "is"
     for part in in_use.partitions(examined.name):
         yield part, f"has a partition, /dev/{part}, that is"
@@ -466,6 +472,6 @@ def _foreign_data(examined: Examined) -> Iterator[str]:
 
 
 def mounted_at(words: str) -> str:
-    """The mount point that a blocker names, "" if it names none that could be unmounted."""
+    """Returns the mount point that a blocker names, "" if it names none that could be unmounted."""
     found = re.search(r" mounted at (.*)$", words)
     return found[1] if found and "this system" not in words else ""

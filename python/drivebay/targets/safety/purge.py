@@ -1,14 +1,13 @@
-"""Purge: have the storage forget everything in the span, and see whether it has.
+"""Purge: makes the storage discard everything in the span, and checks the result.
 
 Sources: fallocate(2) for files; BLKDISCARD of linux/fs.h for block devices; the drive's own erases
 (erase); reading back because erases that do not erase are a known complaint (nvme-cli issues 84,
-600, 2677).
-A file gets a hole as large as itself; whether the drive below hears of it depends on the file
-system (mount option discard). A device is purged by the strongest erase that it offers, else by a
-discard of all its blocks. Marks written before tell afterwards whether the old data is still there;
+600, 2677). A file gets a hole as large as itself; the file system decides whether the drive below
+is informed (mount option discard). A device is purged by the strongest erase that it offers, else
+by a discard of all its blocks. Marks written before show afterwards if the old data is still there;
 if it is, the next method is tried; the record lists all of them.
 
-Leaves out: whether unreachable copies remain in the flash; only what can be read is looked at.
+Leaves out: unreachable copies in the flash; only readable data is checked.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def purge(
     A record for the result: `method` (None if nothing worked), `supported`, `marks`, `marks_gone`
     (None if not supported), `reads_after` ("zeros", "ones", "other") and `tried`: each way with its
     `outcome` ("not offered", "failed", "done") and `why`. Marks that are still there after a
-    supported purge mean that the storage did not forget.
+    supported purge mean that the storage kept its data.
     """
     device = handle.target.device
     methods = erase.erase_methods(device) if device is not None and own_erases else []
@@ -61,7 +60,7 @@ def purge(
             continue
         marks = _write_marks(handle.fd(to_write=True), handle.target.capacity_bytes, seed)
         try:
-            handle.fd(to_write=True)  # looked at once more, right before
+            handle.fd(to_write=True)  # checked once more, immediately before
             method.erase(handle.target.path, step)
         except EraseError as problem:
             tried.append({"method": method.name, "outcome": "failed", "why": str(problem)})
@@ -75,7 +74,7 @@ def purge(
         last["reads_after"] = in_a_word(b"".join(found))
         if gone == MARKS:
             break
-    handle.fd(to_write=False)  # no more is written
+    handle.fd(to_write=False)  # nothing more is written
     return {**last, "tried": tried}
 
 
@@ -89,7 +88,7 @@ def _write_marks(fd: int, capacity_bytes: int, seed: int) -> dict[int, bytes]:
 
 
 def in_a_word(data: bytes) -> Literal["zeros", "ones", "other"]:
-    """What was read: "zeros", "ones" (every byte 0xFF) or "other"."""
+    """Classifies the data read: "zeros", "ones" (every byte 0xFF) or "other"."""
     if data.count(0) == len(data):
         return "zeros"
     return "ones" if data.count(0xFF) == len(data) else "other"
@@ -133,7 +132,7 @@ def mark_places(capacity_bytes: int) -> list[int]:
 
 
 def mark_of(seed: int, place: int) -> bytes:
-    """4 KiB that no other place and no other seed has."""
+    """Returns 4 KiB that are unique to the place and the seed."""
     return struct.pack("<QQ", seed & 2**64 - 1, place) * (MARK_BYTES // 16)
 
 
@@ -152,7 +151,7 @@ class DirectIo:
 
     def __init__(self, fd: int) -> None:
         self._fd = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
-        self._page = mmap.mmap(-1, MARK_BYTES)  # aligned to the page, as O_DIRECT wants it
+        self._page = mmap.mmap(-1, MARK_BYTES)  # aligned to the page, as O_DIRECT requires
 
     def write(self, offset: int, data: bytes) -> None:
         """Write the mark of one block, past the page cache."""

@@ -1,11 +1,12 @@
-"""The data file of a served drive: whose data it holds, and its mark while and after it is served.
+"""The data file of a served drive: the owner of its data, and its mark while and after it is
+served.
 
-Sources: flock(2), which the server holds; marks.py for the mark.
-Hosts write to the file, so its data is theirs. It is served without a word if it is new, blank, or
-as a server has left it. The look comes before the server has its lock; what another program writes
-in between shows by the watch, or by that program, which has the file open still.
+Sources: flock(2), which the server holds; marks.py for the mark. Hosts write to the file, so its
+data is theirs. It is served without a permission if it is new, blank, or as a server has left it.
+The examination comes before the server has its lock; a write of another program in between is
+detected by the watch, or because that program still has the file open.
 
-Leaves out: what another program writes while the drive is served.
+Leaves out: writes of another program while the drive is served.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from drivebay.targets.safety import contents, in_use, marks, watch
 
 
 class ServedFile:
-    """A file that a server reads and writes; a context. Raises EnvironmentProblem if the file is
-    there and cannot be looked at."""
+    """A file that a server reads and writes; a context manager. Raises EnvironmentProblem if the
+    file exists and cannot be examined.
+    """
 
     def __init__(self, path: Path) -> None:
         self._given, self._path = path, os.path.realpath(path)
@@ -53,7 +55,7 @@ class ServedFile:
         except FileNotFoundError:
             return
         if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
-            return  # nothing to lose; the core refuses all but regular files
+            return  # nothing to lose; the core accepts only regular files
         fd = self._stack.enter_context(in_use.opened(self._path))
         watched = watch.writers_watched(fd, self._path, watch.IN_CLOSE_WRITE)
         self._disturbed = self._stack.enter_context(watched)
@@ -71,7 +73,8 @@ class ServedFile:
 
     def begin(self) -> None:
         """Marks the file as being served; the server has its lock. Raises UserError if another
-        program has changed it since it was looked at."""
+        program has changed it since the examination.
+        """
         if self._disturbed():
             raise UserError(
                 f"--data: {self._given} has just been changed by another program",
@@ -81,7 +84,7 @@ class ServedFile:
         self._mark = marks.KeptMark(fd, self._path, marks.new_session(), "server")
 
     def end(self) -> None:
-        """Marks the file as its server has left it; the server has ended in order."""
+        """Marks the file as its server has left it; the server has ended normally."""
         if self._mark is not None:
             self._mark.end()
 

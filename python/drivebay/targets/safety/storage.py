@@ -1,11 +1,11 @@
-"""What the kernel tells of a block device or of the storage under a file: names, sizes, settings.
+"""Kernel facts of a block device or of the storage under a file: names, sizes, settings.
 
 Sources: Linux's sysfs ABI and proc(5). A loop device has no serial number: its backing file's full
-path stands for it, as that is what would be overwritten. Sizes, scheduler, cache and file system
-are recorded because figures that do not match elsewhere are mostly explained by these (KDiskMark
-issues 107, 136, 137).
+path is used instead, as that file would be overwritten. Sizes, scheduler, cache and file system are
+recorded because they mostly explain figures that do not match elsewhere (KDiskMark issues 107, 136,
+137).
 
-Leaves out: RAID levels and what lies below device-mapper; a file's drive is the one that its file
+Leaves out: RAID levels and devices below device-mapper; a file's drive is the one that its file
 system names.
 """
 
@@ -19,7 +19,7 @@ from drivebay.targets.safety.in_use import read
 
 
 def model(name: str) -> str:
-    """The model that the drive reports; a partition has that of its disk."""
+    """Returns the model that the drive reports; a partition has the model of its disk."""
     folder = in_use.SYS_BLOCK / in_use.whole_disk(name)
     if read(folder / "loop/backing_file"):
         return "loop device"
@@ -31,7 +31,7 @@ def model(name: str) -> str:
 
 
 def serial(name: str) -> str:
-    """The serial number; a loop's is its backing file. Runs of spaces count as one."""
+    """Returns the serial number; for a loop its backing file. Runs of spaces count as one."""
     folder = in_use.SYS_BLOCK / in_use.whole_disk(name)
     if backing := read(folder / "loop/backing_file"):
         return backing
@@ -46,7 +46,7 @@ def serial(name: str) -> str:
 
 
 def other_paths(name: str) -> list[str]:
-    """Other devices with this one's world-wide name: second paths to the same drive.
+    """Returns other devices with this one's world-wide name: second paths to the same drive.
 
     Namespaces of one NVMe drive share its serial number, but not this name.
     """
@@ -56,19 +56,21 @@ def other_paths(name: str) -> list[str]:
 
 
 def world_wide_name(name: str) -> str:
-    """The identifier that no other namespace or disk has; "" where the kernel shows none."""
+    """Returns the identifier that is unique to the namespace or disk; "" where the kernel shows
+    none.
+    """
     folder = in_use.SYS_BLOCK / name
     return read(folder / "wwid") or read(folder / "device/wwid")
 
 
 def interface(name: str) -> str:
-    """How the device is attached, for people: "NVMe, 8.0 GT/s PCIe x4", "SATA", "loop"."""
+    """Returns the device's attachment as text: "NVMe, 8.0 GT/s PCIe x4", "SATA", "loop"."""
     folder = in_use.SYS_BLOCK / in_use.whole_disk(name)
     if read(folder / "loop/backing_file"):
         return "loop"
     where = str(folder.resolve())
     if "/nvme" in where:
-        # With the kernel's multipath the device belongs to a subsystem, and that has controllers.
+        # With the kernel's multipath the device belongs to a subsystem, which has controllers.
         for pci in (folder / "device/device", *sorted(folder.glob("device/nvme*/device"))):
             speed, width = read(pci / "current_link_speed"), read(pci / "current_link_width")
             if speed and width:
@@ -83,7 +85,7 @@ def interface(name: str) -> str:
 
 
 def block_facts(device: int) -> dict[str, Any]:
-    """Facts of the block device with this device number; {} if there is none (tmpfs, network)."""
+    """Returns facts of the block device with this number; {} if there is none (tmpfs, network)."""
     name = in_use.name_of(device)
     if name is None:
         return {}
@@ -100,7 +102,7 @@ def block_facts(device: int) -> dict[str, Any]:
         "device_mapper": read(in_use.SYS_BLOCK / name / "dm/uuid").partition("-")[0] or None,
         "firmware": read(whole / "device/firmware_rev") or read(whole / "device/rev") or None,
     }
-    if loop.exists():  # one that does not bypass the page cache measures memory with its drive
+    if loop.exists():  # a loop that uses the page cache measures memory along with its drive
         facts["backing_file"] = read(loop / "backing_file")
         facts["backing_file_past_page_cache"] = read(loop / "dio") == "1"
     return facts
@@ -118,7 +120,7 @@ def mount_facts(path: str) -> dict[str, Any]:
 
 
 def chosen(text: str) -> str | None:
-    """The setting in use, of "none [mq-deadline] kyber"."""
+    """Returns the active setting in a text like "none [mq-deadline] kyber"."""
     found = re.search(r"\[(\S+)\]", text)
     return found[1] if found else text or None
 

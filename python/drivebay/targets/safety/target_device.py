@@ -1,11 +1,11 @@
-"""The file or block device under test: what it is, and whether it may be tested.
+"""The file or block device under test: its identity, and the checks that allow a test.
 
-Sources: open(2) for O_DIRECT and O_NONBLOCK, flock(2).
-A file needs no further word if it is blank or drivebay's own, but nobody else may be using it. A
-device needs the word of `blockdev.refuse_unless_free`. Nothing is opened so that a lease of another
-program would be broken: O_NONBLOCK, after looking for leases.
+Sources: open(2) for O_DIRECT and O_NONBLOCK, flock(2). A file needs no permission if it is blank or
+drivebay's own, but nobody else may be using it. A device needs the permission of
+`blockdev.refuse_unless_free`. No open breaks a lease of another program: O_NONBLOCK, after looking
+for leases.
 
-Leaves out: holding on to it (handle), and what is done with it (targets.fio).
+Leaves out: the exclusive hold (handle), and the tests themselves (targets.fio).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SMALLEST_BYTES = 2**30
 
 @dataclass(frozen=True)
 class TargetDevice:
-    """What was found at a path; `device` is None for a file.
+    """The file or block device found at a path; `device` is None for a file.
 
-    `given` is the path as the user wrote it, for messages; `path` is where it leads. `inode` is
+    `given` is the path as the user wrote it, for messages; `path` is its resolved path. `inode` is
     the device and inode number of the file or node, and the device that a node stands for.
     """
 
@@ -47,12 +47,12 @@ class TargetDevice:
 
     @property
     def capacity_bytes(self) -> int:
-        """Size rounded down to 1 MiB: what is tested; the rest stays untouched."""
+        """Size rounded down to 1 MiB: the tested part; the rest stays untouched."""
         return self.size_bytes // MIB * MIB
 
     @property
     def name(self) -> str:
-        """A file's name, a drive's model."""
+        """Name of a file, or model of a drive."""
         device = self.device
         if device is None:
             return os.path.basename(self.path)
@@ -67,19 +67,20 @@ class TargetDevice:
 
     @property
     def logical_block_bytes(self) -> int:
-        """The smallest block that can be read or written directly."""
+        """Smallest block that can be read or written directly."""
         return int(storage.block_facts(self.storage_number).get("logical_block_bytes") or 512)
 
     def named(self) -> dict[str, Any]:
-        """What says which file or drive it is; JSON values."""
+        """Returns the facts that identify the file or drive; JSON values."""
         device = self.device
         if device is None:
             return self._found | {"inode": self.inode[1]}
         return self._found | {what: getattr(device, what) for what in ("serial", "model", "wwid")}
 
     def identity(self) -> dict[str, Any]:
-        """What is known of it and of the storage below; JSON values, nothing that renames itself
-        at the next boot except `path`."""
+        """Returns the known facts of the target and of the storage below; JSON values; only `path`
+        may change at the next boot.
+        """
         below = storage.block_facts(self.storage_number)
         if (device := self.device) is not None:
             return self._found | {"model": device.model, "serial": device.serial, **below}
@@ -92,16 +93,18 @@ class TargetDevice:
 
 @dataclass(frozen=True)
 class NewFile:
-    """A file that was made to be tested, or an empty one that was extended; `status` as it was
-    left then."""
+    """A file that was made to be tested, or an empty one that was extended; `status` is its state
+    afterwards.
+    """
 
     path: str
     status: os.stat_result
     is_new: bool
 
     def undo(self) -> None:
-        """Remove or empty it again, unless it has been written since, the name is another's, or
-        another drivebay has it. No link is followed."""
+        """Remove or empty the file again, unless it has been written since, the name belongs to
+        another file, or another drivebay has it. Links are not followed.
+        """
         flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with contextlib.suppress(OSError), open(os.open(self.path, flags), "wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -120,11 +123,11 @@ class NewFile:
 
 def create(path: str, size_bytes: int) -> NewFile:
     """Make a new file of this size to be tested; an empty one that nobody uses is extended. Raises
-    UserError if there is something at the path, or it may not be tested, or the size is too small;
-    EnvironmentProblem if it cannot be made.
+    UserError if there is something at the path, or it may not be tested, or the size is too
+    small; EnvironmentProblem if it cannot be made.
 
-    Nothing new is at the path then. Too little space is found out beforehand: an attempt would take
-    all that the file system has, if only for a moment, from whoever else writes to it.
+    On an error no new file is left at the path. Free space is checked beforehand: an attempt would
+    take all space of the file system, if only for a moment, from other programs that write to it.
     """
     _check_size("--size", size_bytes, "make it larger: --size 4G")
     real = os.path.realpath(path)
@@ -137,7 +140,7 @@ def create(path: str, size_bytes: int) -> NewFile:
                 if is_new:
                     _remove_if_own(real, file)
                 raise
-            if is_new:  # another's that was empty has only zeros, which need no note
+            if is_new:  # an empty file of another program now has only zeros, which need no mark
                 marks.note(file.fileno(), real, "done", marks.new_session())
             return NewFile(real, os.fstat(file.fileno()), is_new)
     except OSError as problem:
@@ -147,7 +150,7 @@ def create(path: str, size_bytes: int) -> NewFile:
 
 
 def _extend(file: BinaryIO, real: str, given: str, size_bytes: int) -> None:
-    """The empty file at its size, if nothing speaks against testing it; else empty still."""
+    """Extends the empty file to its size, if no protection forbids a test; else it stays empty."""
     examined = Examined(real, os.fstat(file.fileno()), held=True)
     if examined.status.st_size > 0:
         raise _is_there(given)
@@ -165,7 +168,7 @@ def _extend(file: BinaryIO, real: str, given: str, size_bytes: int) -> None:
 
 
 def _opened(real: str, given: str) -> tuple[BinaryIO, bool]:
-    """The file to append to, empty, and whether it was made for that."""
+    """Opens the empty file to append to; the second value is True if it was created now."""
     try:
         return open(real, "xb"), True
     except FileExistsError:
@@ -180,14 +183,14 @@ def _is_there(given: str) -> UserError:
 
 
 def _remove_if_own(path: str, file: BinaryIO) -> None:
-    """Removes a file that was made in vain, unless the name is another's or it has content."""
+    """Removes a file after a failure, unless the name belongs to another file or it has content."""
     own = os.fstat(file.fileno())
     if own.st_size == 0:
         _unlink_own(path, own)
 
 
 def _unlink_own(path: str, own: os.stat_result) -> None:
-    """Removes the name if it is still that of this file."""
+    """Removes the name if it still belongs to this file."""
     with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.lstat(path), own):
             os.unlink(path)
@@ -203,8 +206,9 @@ def _check_size(name: str, size_bytes: int, hint: str) -> None:
 
 
 def find(path: str) -> TargetDevice:
-    """What is at the path, links followed; a file or block device, or an error. Raises UserError or
-    EnvironmentProblem if there is nothing, or something else, or it may not be looked at."""
+    """Finds the file or block device at the path, links followed. Raises UserError or
+    EnvironmentProblem if there is nothing, or something else, or it may not be examined.
+    """
     real = os.path.realpath(path)
     try:
         status = os.stat(real)
@@ -237,10 +241,11 @@ def find(path: str) -> TargetDevice:
 
 @dataclass(frozen=True)
 class OverwritePermission:
-    """What the user allows to be overwritten: `destroy_data` is the serial number or name that was
-    typed, `overwrite_signature` whether partition tables, file systems and other data on a device
-    are included, `typed_yes` whether YES was typed on a terminal. `record` keeps it; None: in the
-    folder for what belongs to no result."""
+    """Permission of the user to overwrite data: `destroy_data` is the serial number or name that
+    was typed, `overwrite_signature` is True if partition tables, file systems and other data on
+    a device are included, `typed_yes` is True if YES was typed on a terminal. `record` stores
+    it; None: in the folder for permissions without a result.
+    """
 
     destroy_data: str | None = None
     overwrite_signature: bool = False
@@ -249,7 +254,7 @@ class OverwritePermission:
 
     @property
     def sessions(self) -> frozenset[str]:
-        """The takings that are gone on with: what they left half-written is ours."""
+        """The resumed sessions: their half-written data is ours."""
         return frozenset() if self.record is None else self.record.sessions
 
 
@@ -261,9 +266,10 @@ def check(
     fills: bool = True,
     direct: bool = True,
 ) -> None:
-    """Whether the target may and can be tested, past the page cache if `direct`, and written, whole
-    if it `fills`; writes nothing. Raises UserError or EnvironmentProblem with what speaks against
-    it."""
+    """Checks that the target may and can be tested, past the page cache if `direct`, and written,
+    all of it if it `fills`; writes nothing. Raises UserError or EnvironmentProblem with the
+    reasons against it.
+    """
     if target.device is None:
         _check_file(target, permission, will_write=will_write, fills=fills)
     else:
@@ -280,8 +286,9 @@ def check(
 
 
 def destroys(target: TargetDevice, permission: OverwritePermission) -> bool:
-    """Whether data that is not drivebay's may go, once `check` has let the target pass: of a device
-    always, of a file if that is why it was named."""
+    """True if data that is not drivebay's may be destroyed, once `check` has let the target pass:
+    for a device always, for a file if it was named for that reason.
+    """
     if target.device is not None or permission.destroy_data is None:
         return target.device is not None
     with to_read(target) as fd:
@@ -321,7 +328,7 @@ def _check_file(
 
 @contextlib.contextmanager
 def to_read(target: TargetDevice) -> Iterator[int]:
-    """The file, open to be looked at."""
+    """Opens the file to be examined."""
     with contextlib.ExitStack() as stack:
         try:
             fd = stack.enter_context(in_use.opened(target.path))
@@ -334,27 +341,30 @@ def to_read(target: TargetDevice) -> Iterator[int]:
 
 
 def refuse_leased(target: TargetDevice) -> None:
-    """Before a file is opened: that would break another program's lease."""
+    """Refuses a leased file before it is opened: opening would break another program's lease."""
     if target.device is not None:
         return
-    with contextlib.suppress(OSError):  # what cannot be looked at is refused by other checks
+    with contextlib.suppress(OSError):  # a file that cannot be examined is refused by other checks
         if reasons := tuple(protections.leased(Examined(target.path, os.stat(target.path)))):
             raise protections.refusal(target.given, reasons)
 
 
 def refuse_used_file(target: TargetDevice, *, held: bool = False) -> None:
-    """Whatever the user says; looked at again before every step that writes."""
+    """Refuses a file that is in use, whatever the user permits; checked again before every step
+    that writes.
+    """
     reasons = protections.blockers(Examined(target.path, os.stat(target.path), held=held))
     if reasons:
         raise protections.refusal(target.given, reasons)
 
 
 def is_named(target: TargetDevice, permission: OverwritePermission) -> bool:
-    """Whether the owner has named the file, so that its data may be overwritten. Raises UserError
-    if another one was named."""
+    """True if the owner has named the file, so that its data may be overwritten. Raises UserError
+    if another one was named.
+    """
     if permission.destroy_data is None:
         return False
-    # Not a link's name: who typed that may not know which file it leads to.
+    # A link's name is not accepted: the user may not know to which file it leads.
     if permission.destroy_data not in (target.name, target.path) and not (
         permission.destroy_data == target.given and os.path.basename(target.given) == target.name
     ):
@@ -369,7 +379,7 @@ def is_named(target: TargetDevice, permission: OverwritePermission) -> bool:
 def refuse_foreign_data(
     target: TargetDevice, permission: OverwritePermission, fd: int, *, own: bool
 ) -> None:
-    """Data in a file is overwritten only if it is drivebay's own, or the file was named."""
+    """Refuses data in a file unless it is drivebay's own, or the file was named."""
     if is_named(target, permission):
         return
     found = contents.of(target.path, target.size_bytes)
@@ -391,8 +401,9 @@ def check_device(
     look_inside: bool,
     look_for_data: bool = False,
 ) -> None:
-    """That it is the same device still, that nothing forbids overwriting it, and that its owner has
-    allowed what is on it to be; see `blockdev.inspect` for what is looked for."""
+    """Checks that it is still the same device, that nothing forbids overwriting it, and that its
+    owner has allowed its data to be overwritten; see `blockdev.inspect` for the searches.
+    """
     before = target.device
     assert before is not None, "a block device"
     look_for_data = look_for_data and not (
@@ -436,7 +447,7 @@ def _check_direct(target: TargetDevice) -> None:
 def refuse_if_held(target: TargetDevice) -> None:
     """Raise at once if another drivebay has this very file or device; nothing is kept open."""
     if target.device is not None:
-        return  # found out by inspecting it: an exclusive open
+        return  # its inspection detects this: an exclusive open
     refuse_leased(target)
     with contextlib.ExitStack() as stack:
         try:
@@ -448,7 +459,7 @@ def refuse_if_held(target: TargetDevice) -> None:
 
 
 def held_by_another(target: TargetDevice) -> UserError:
-    """The error for a target that another drivebay has."""
+    """Returns the error for a target that another drivebay has."""
     return UserError(
         f"{target.given} is being tested by another drivebay",
         "wait for it to end, or use another file",

@@ -1,13 +1,13 @@
-"""Programs that open or change a file or device while drivebay looks at it, and processes that end.
+"""Detection of programs that open or change a file or device under examination, and of processes
+that end.
 
 Sources: inotify(7); pidfd_open(2) and pidfd_send_signal(2); proc(5) for the environment and start
-of a process.
-Times and contents are each read once. A write that comes between two looks is seen here: a program
-that has the file open now is found in /proc (in_use), and one that closed it since the watch began
-left an event. A mapping of the file keeps it open, so it leaves that event too.
+of a process. Times and contents are each read once. A write between two examinations is detected
+here: a program that has the file open now is found in /proc (in_use), and one that closed it since
+the watch began left an event. A mapping of the file keeps it open, so it leaves that event as well.
 
 Leaves out: writes from another host (network file systems), and stores through a mapping by a
-process that we may not look at and that keeps the mapping.
+process that we may not inspect and that keeps the mapping.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ _EVENTS_BYTES = 65536
 
 class Watch:
     """Events of a file (not a folder, whose events have names) since the watch was made, by the
-    descriptor that `opened` has given."""
+    descriptor that `opened` has returned.
+    """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
 
     @classmethod
     def opened(cls, path: str, mask: int = WRITES) -> Watch:
-        """A new watch; `mask` as in inotify(7). Raises OSError if the kernel gives none."""
+        """Opens a watch; `mask` as in inotify(7). Raises OSError if the kernel provides none."""
         libc = ctypes.CDLL(None, use_errno=True)
         watch = cls(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         if watch.fd < 0 or libc.inotify_add_watch(watch.fd, os.fsencode(path), mask) < 0:
@@ -50,7 +51,9 @@ class Watch:
         return watch
 
     def seen(self) -> int:
-        """Kinds of the events since the last call, all kinds if some were lost; 0: no event."""
+        """Returns the kinds of the events since the last call, all kinds if some were lost; 0: no
+        event.
+        """
         kinds = 0
         with contextlib.suppress(BlockingIOError):
             while events := os.read(self.fd, _EVENTS_BYTES):
@@ -66,9 +69,10 @@ class Watch:
 
 @contextlib.contextmanager
 def writers_watched(fd: int, path: str, mask: int = WRITES) -> Iterator[Callable[[], bool]]:
-    """Inside, the function that it yields is True if another program has the open file open for
-    writing, has it mapped, or has changed or closed it since the last call. Raises
-    EnvironmentProblem if the kernel gives no watch: then this cannot be known."""
+    """Yields a function that is True if another program has the open file open for writing, has it
+    mapped, or has changed or closed it since the last call. Raises EnvironmentProblem if the
+    kernel provides no watch: then this cannot be known.
+    """
     try:
         watch = Watch.opened(f"/proc/self/fd/{fd}", mask)
     except OSError as problem:
@@ -92,8 +96,9 @@ def writers_watched(fd: int, path: str, mask: int = WRITES) -> Iterator[Callable
 
 
 def has_ended(pid: int, started: int) -> bool:
-    """True if the process of this number, which was there when another one started (in clock ticks
-    since the boot), has ended: a zombie has, one that is still exiting has not."""
+    """True if the process with this number, which was running when another one started (in clock
+    ticks since the boot), has ended: a zombie has, one that is still exiting has not.
+    """
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -111,34 +116,34 @@ def _is_over(pidfd: int, within_s: float) -> bool:
 
 
 def wait_for_end(pidfd: int) -> None:
-    """Returns when the process has ended and its children have been told so."""
+    """Returns when the process has ended and its children have been notified."""
     select.select([pidfd], [], [])
 
 
 def _started(process: Path) -> int:
-    """When a process started, in clock ticks since the boot; 0 if it is not there any more."""
+    """Start time of a process, in clock ticks since the boot; 0 if it no longer exists."""
     fields = in_use.read(process / "stat").rpartition(")")[2].split()
     return int(fields[19]) if len(fields) > 19 else 0
 
 
 def _with_variable(name: str) -> Iterator[tuple[int, int]]:
-    """Processes with `name`=/proc/PID/fd/N in their environment: their number, and PID."""
+    """Yields processes with `name`=/proc/PID/fd/N in their environment: their number, and PID."""
     for process in in_use.PROC.glob("[0-9]*"):
         try:
             environment = (process / "environ").read_bytes()
-        except OSError:  # another user's, which drivebay did not start, or it has ended
+        except OSError:  # another user's process, which drivebay did not start, or it has ended
             continue
         for parent in re.findall(rf"\b{name}=/proc/(\d+)/fd/".encode(), environment):
             yield int(process.name), int(parent)
 
 
 def started_by(parent: int, variable: str) -> list[int]:
-    """Processes that a drivebay of this process number has started, and that run still."""
+    """Returns running processes that the drivebay with this process number has started."""
     return [pid for pid, by in _with_variable(variable) if by == parent]
 
 
 def orphans(variable: str) -> list[int]:
-    """Processes that a drivebay has started and that have outlived it."""
+    """Returns processes that a drivebay has started and that have outlived it."""
     return [
         pid
         for pid, parent in _with_variable(variable)

@@ -1,16 +1,16 @@
-"""Outlives a drivebay that is killed, and marks how the kill has left its target (marks).
+"""Process that outlives a killed drivebay, and marks how the kill has left its target (marks).
 
-Started when a target is claimed, as a process of its own session. It has a file open to be read; a
-device, which may vanish and come back, it opens afterwards, if that is the same attachment still.
-It reads its standard input: a byte says that drivebay has ended in order, the end without one that
-it was killed. Then it waits until drivebay has ended (a pidfd), kills the fio that drivebay had
-started, and marks the target, if nothing else may have written to it since: fio ended within
+Started when a target is claimed, as a process with its own session. It has a file open for reading;
+a device, which may vanish and come back, it opens afterwards, if the attachment is still the same.
+It reads its standard input: a byte means that drivebay has ended normally, the end without a byte
+that it was killed. Then it waits until drivebay has ended (a pidfd), kills the fio that drivebay
+had started, and marks the target, if nothing else may have written to it since: fio ended within
 `AT_ONCE_S`, nobody opened the target until then nor wrote to it afterwards, and nobody has it open
 for writing or mapped.
 
-Leaves out: a power cut, and who kills everything: then the mark stays open, and holds for nobody.
-Not seen: what another program writes within some milliseconds of the kill, if it had the target
-open before and closes it in that time.
+Leaves out: a power cut, and a kill of all processes: then the mark stays open, and is valid for
+nobody. Not detected: writes of another program within some milliseconds of the kill, if it had the
+target open before and closes it in that time.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ import time
 from drivebay.targets.safety import in_use, marks, watch
 
 FIO_VARIABLE = "DRIVEBAY_TARGET"
-"""As targets.fio.job has it: in the environment of each fio."""
+"""Same as in targets.fio.job: in the environment of each fio."""
 AT_ONCE_S = 1.0
-"""A fio that has not ended this long after its kill waits for a drive that hangs: what is written
-meanwhile could be anybody's. guess: requests of a healthy drive end within tens of milliseconds."""
+"""A fio that has not ended this long after its kill waits for a drive that hangs: writes during
+that time could be anyone's. guess: requests of a healthy drive end within tens of milliseconds.
+"""
 _EVENTS = watch.WRITES | watch.IN_OPEN
 SETTLE_S = 0.05
-"""Requests of a process that was killed end after it; guess."""
+"""Requests of a killed process may end after it; guess."""
 
 
 class Witness:
-    """The process beside us, for one target; `close` when it is ours no more. `fd`: the target.
-    `path`: where it is. `device`: of a device, what names it for ever, and the kernel's number of
-    its attachment."""
+    """The witness process of one target; call `close` when the target is released. `fd`: the
+    target. `path`: its path. `device`: for a device, its lasting name, and the kernel's number
+    of its attachment.
+    """
 
     def __init__(
         self, fd: int, path: str, session: str, device: tuple[str, str] | None = None
@@ -45,7 +47,8 @@ class Witness:
         node = os.devnull if device else f"/proc/self/fd/{fd}"
         own = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         us, events = os.pidfd_open(os.getpid()), watch.Watch(-1)
-        with contextlib.suppress(OSError):  # without one, what a fio had is not marked after a kill
+        # without a watch, a target that a fio had open is not marked after a kill
+        with contextlib.suppress(OSError):
             events = watch.Watch.opened(path if device else f"/proc/self/fd/{fd}", _EVENTS)
         numbers = [str(number) for number in (own, us, os.getpid(), events.fd)]
         try:
@@ -67,7 +70,7 @@ class Witness:
             events.close()
 
     def close(self) -> None:
-        """Drivebay says itself how it has left the target."""
+        """Ends the witness; drivebay itself marks how it has left the target."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.write(b".")
@@ -76,7 +79,7 @@ class Witness:
 
 
 def main() -> None:
-    """Until drivebay has ended, and what it had started."""
+    """Waits until drivebay and its fio have ended, then marks the target."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     fd, drivebay, pid, events_fd = (int(text) for text in sys.argv[1:5])
@@ -86,7 +89,7 @@ def main() -> None:
         return
     watch.wait_for_end(drivebay)
     if events is not None:
-        events.seen()  # those of drivebay and fio
+        events.seen()  # events of drivebay and fio
     fios = watch.started_by(pid, FIO_VARIABLE)
     if not watch.end_all(fios, AT_ONCE_S):
         return

@@ -1,1 +1,3 @@
-"""What is recorded beside a test on a real drive: sensors, SMART, host, power meter, warnings."""
+"""Records of the environment of a test on a real drive: sensors, SMART, host, power meter,
+warnings.
+"""

@@ -1,7 +1,8 @@
-"""What is recorded around a test of a real drive: telemetry, SMART, host, other I/O, warnings.
+"""Environment of a test of a real drive: telemetry, SMART, host, other I/O, warnings.
 
-One `Environment` per test: begun before its preparation, given every phase, and asked in the end
-for the test's conditions. Without root, or on a file, it finds less and says what is missing.
+One `Environment` per test: begun before its preparation, given every phase, and asked at the end
+for the test's conditions. Without root, or on a file, it finds less and reports the missing
+sources.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ MEASURED = {
     "power_w": ("drive.power_w",),
     "throttle_stage": ("drive.throttle_stage",),
 }
-"""Columns of the series, and the readings that fill them, the first that there is."""
+"""Columns of the series, and the readings that fill them: the first one available."""
 
 
 class Environment:
-    """Watches one test; begin it with `with`. `asleep`: the test is of the drive's sleep, which
-    telemetry would end."""
+    """Watches one test; begin it with `with`. `asleep`: the test measures the drive's sleep, which
+    telemetry would end.
+    """
 
     def __init__(self, target: TargetDevice, *, power: str | None, asleep: bool = False) -> None:
         self._kind = target.kind
@@ -57,26 +59,27 @@ class Environment:
         return smart.read(self._drive) if self._drive else "no block device is known below"
 
     def watch(self, pid: int) -> None:
-        """fio has begun with this process number."""
+        """Registers the process number of a fio that has started."""
         self._telemetry.watch(pid)
 
     def warn(self, sentence: str) -> None:
-        """Something else that makes the test's figures suspect."""
+        """Adds a reason why the test's figures are suspect."""
         self._more_warnings.append(sentence)
 
     def say(self, **conditions: Any) -> None:
-        """Something else that the test's conditions should tell."""
+        """Adds values to the test's conditions."""
         self._more.update(conditions)
 
     def begin_phase(self) -> None:
-        """A phase is about to run."""
+        """Begins a phase."""
         self._counted = sensors.io_bytes(self._number)
 
     def end_phase(
         self, result: PhaseResult, zero: float, beside: Sequence[PhaseResult] = ()
     ) -> PhaseResult:
-        """The phase, with its readings in the series and beside it; `zero` is when it began,
-        `beside` what ran at the same time."""
+        """Returns the phase, with its readings in the series and as telemetry; `zero` is its start,
+        `beside` are the phases that ran at the same time.
+        """
         before, after = self._counted, sensors.io_bytes(self._number)
         read = after[0] - before[0] if before and after else None
         written = after[1] - before[1] if before and after else None
@@ -100,7 +103,7 @@ class Environment:
         return replace(result, series=series, telemetry=phase.table())
 
     def finish(self, results: list[PhaseResult]) -> list[PhaseResult]:
-        """The test's phases, the first of them with the test's conditions."""
+        """Returns the test's phases, the first of them with the test's conditions."""
         after = self._smart()
         telemetry = self._telemetry.conditions()
         conditions: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""The machine under a real review: what may explain, or bend, a figure.
+"""The host machine of a real review: facts that may explain, or distort, a figure.
 
 Sources: Linux's sysfs ABI (cpufreq, iommu, PCI links), proc(5), systemd's container interface
-(/run/systemd/container). What this machine does not show is None.
+(/run/systemd/container). Facts that this machine does not show are None.
 
 Leaves out: firmware settings (C-states of the BIOS, PCIe bifurcation) that Linux cannot see.
 """
@@ -31,7 +31,7 @@ SATA_BYTES_PER_S = {"1.5 Gbps": 150e6, "3.0 Gbps": 300e6, "6.0 Gbps": 600e6}
 
 
 def facts() -> dict[str, Any]:
-    """What is so on this machine now; JSON values."""
+    """Returns the present facts of this machine; JSON values."""
     cpu0 = SYS / "devices/system/cpu/cpu0/cpufreq"
     return {
         "kernel": f"{platform.system()} {platform.release()}",
@@ -52,7 +52,7 @@ def facts() -> dict[str, Any]:
 
 
 def _telling_options() -> list[str]:
-    """Options of the kernel's command line that change what is measured."""
+    """Returns options of the kernel's command line that affect measurements."""
     keys = ["mitigations", "iommu", "intel_iommu", "amd_iommu", "isolcpus", "nohz_full", "idle"]
     keys += ["pcie_aspm", "processor.max_cstate", "intel_idle.max_cstate", "cpuidle.off"]
     words = read(PROC / "cmdline").split()
@@ -67,7 +67,7 @@ def _iommu() -> str | None:
 
 
 def _virtual_machine() -> str | None:
-    """Which hypervisor this machine runs on; None on bare metal."""
+    """Hypervisor on which this machine runs; None on bare metal."""
     flags = read(PROC / "cpuinfo")[:20_000]
     names = [read(SYS / "hypervisor/type")]
     names += [read(SYS / f"class/dmi/id/{name}") for name in ("sys_vendor", "product_name")]
@@ -85,7 +85,7 @@ def _container() -> str | None:
 
 
 def link(name: str) -> dict[str, Any] | None:
-    """How the drive with this kernel name is attached: speeds and what they carry at most.
+    """Link of the drive with this kernel name: speeds and their maximum data rates.
 
     Returns
     -------
@@ -142,8 +142,8 @@ def _sata(folder: Path) -> dict[str, Any] | None:
 
 
 def no_sleep(name: str) -> list[str]:
-    """Settings of this machine by which the drive with this kernel name, or its link, may not
-    sleep, in sentences; empty where none is known.
+    """Settings of this machine that keep the drive with this kernel name, or its link, from
+    sleeping, in sentences; empty where none is known.
 
     Sources: Linux's sysfs ABI (pm_qos_latency_tolerance_us, link_power_management_policy), and
     kernel-parameters.rst (nvme_core.default_ps_max_latency_us, pcie_aspm.policy).

@@ -24,9 +24,11 @@ from drivebay.common.errors import UserError
 from drivebay.common.files import system_errors
 
 GAP_S = 3.0
-"""Between two readings further apart the power is not known; guess: meters log each second."""
+"""Longest gap between two readings; within a longer gap the power is unknown; guess: meters log
+each second.
+"""
 MILLISECONDS_FROM = 1e11
-"""Larger times are milliseconds: as seconds, it is the year 5138."""
+"""Larger times are milliseconds: as seconds, this is the year 5138."""
 EXAMPLE = "write a header, for example: time,power_w"
 
 
@@ -61,7 +63,7 @@ class Meter:
             )
 
     def read_on(self) -> None:
-        """Take in what was added; a last line without its end is left for the next time."""
+        """Reads the lines added to the file; an unfinished last line is left for the next time."""
         try:
             lines = self._ahead + self._lines()
         except OSError:
@@ -81,7 +83,9 @@ class Meter:
             self._watts.append(watts)
 
     def _lines(self) -> list[str]:
-        """Whole lines that were added; zeros at the end are room that was not written yet."""
+        """Returns complete lines that were added; zeros at the end are space that was not written
+        yet.
+        """
         with self._path.open("rb") as file:
             file.seek(self._offset)
             added = file.read(documents.KEPT_BYTES_MAX)
@@ -97,12 +101,12 @@ class Meter:
         return self._times[-1] if self._times else 0.0
 
     def forget_before(self, at: float) -> None:
-        """Drop the readings before this time, but for the last of them."""
+        """Drops the readings before this time, except for the last of them."""
         keep = max(0, int(np.searchsorted(self._times, at)) - 1)
         del self._times[:keep], self._watts[:keep]
 
     def per_second(self, start: float, seconds: int) -> npt.NDArray[np.float64]:
-        """Mean watts of each second from `start` (seconds since 1970) on; NaN where unknown."""
+        """Mean watts per second from `start` (seconds since 1970) on; NaN where unknown."""
         ends = start + np.arange(seconds + 1)
         times, watts = np.array(self._times), np.array(self._watts)
         mean = np.full(seconds, np.nan)

@@ -1,7 +1,7 @@
-"""Telemetry: once a second, what the sensors of the drive and of the host say, beside the load.
+"""Telemetry: readings of the drive's and the host's sensors once a second, during the load.
 
 One thread wakes at whole seconds of its own start, by absolute times, so that seconds do not drift
-away; a second that it could not keep (a suspended host) is counted as missed. What is absent is
+away; a second that it could not keep (a suspended host) is counted as missed. Absent sources are
 named with the reason; nothing is made up: a second without a reading stays unknown.
 """
 
@@ -25,18 +25,19 @@ from drivebay.targets.telemetry.sensors import Absent, Sensor
 
 EVERY_S = 1.0
 NEAREST_S = 1.5
-"""A second of the series takes the readings around its middle, if one is this near."""
+"""A second of the series uses the readings around its middle, if one is this near."""
 METER_LATE_S = 3.0
-"""How long a phase's end waits for a meter to write its last second; guess: they buffer a line."""
+"""Time that a phase's end waits for a meter to write its last second; guess: they buffer a line."""
 
 Values = dict[str, float]
 
 
 class Telemetry:
     """The readings of one test; begun with `with`, and asked for each phase's share of them.
-    `drive`: kernel name of the drive, None where there is none to ask. `power`: a hwmon sensor's
-    name, a meter's CSV file, or None. `asleep`: the drive may be asleep: it is asked for nothing,
-    which would wake it."""
+    `drive`: kernel name of the drive, None if there is none to ask. `power`: a hwmon sensor's
+    name, a meter's CSV file, or None. `asleep`: the drive may be asleep: it is not asked, as a
+    request would wake it.
+    """
 
     def __init__(
         self, drive: str | None, *, power: str | None = None, asleep: bool = False
@@ -120,8 +121,9 @@ class Telemetry:
         return spent
 
     def of_phase(self, zero: float, seconds: int) -> Phase:
-        """The readings since the phase before, of a phase that began at `zero` (monotonic clock)
-        and lasted so many seconds, for its series and for its own table."""
+        """Returns the readings since the phase before, for a phase that began at `zero` (monotonic
+        clock) and lasted this many seconds, for its series and for its own table.
+        """
         power = self._metered(zero, seconds)
         taken = [(at, values) for at, values in self.samples if at > self._taken_until]
         self._taken_until = taken[-1][0] if taken else self._taken_until
@@ -141,7 +143,7 @@ class Telemetry:
         return watts
 
     def conditions(self) -> dict[str, Any]:
-        """What was read, what was not and why, for the result."""
+        """Returns the sources that were read, and the absent ones with reasons, for the result."""
         read = [sensor.source for sensor in self._sensors]
         if self._meter is not None:
             read.append(f"drive power (meter's file {self._power})")
@@ -165,7 +167,7 @@ class Telemetry:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase's share of the readings; `power_w` is a meter's of each second."""
+    """One phase's share of the readings; `power_w` is a meter's mean per second."""
 
     samples: list[tuple[float, Values]]
     zero: float
@@ -173,7 +175,7 @@ class Phase:
     power_w: npt.NDArray[np.float64] | None
 
     def column(self, name: str) -> list[float | None]:
-        """A figure at the middle of each second, between the two readings around it."""
+        """Interpolates a figure at the middle of each second, from the two readings around it."""
         if name == "drive.power_w" and self.power_w is not None:
             return [None if np.isnan(watts) else float(watts) for watts in self.power_w]
         found = [(at - self.zero, values[name]) for at, values in self.samples if name in values]
@@ -193,7 +195,7 @@ class Phase:
         ]
 
     def table(self) -> pa.Table:
-        """All readings, in the order of time and name."""
+        """Returns all readings, in the order of time and name."""
         rows = [
             (at - self.zero, name, value)
             for at, values in self.samples
@@ -212,8 +214,9 @@ class Phase:
 
 
 def power_source(power: str) -> Sensor | Meter:
-    """What `--power` names: a meter's file, or a sensor of hwmon. Raises UserError or
-    EnvironmentProblem if it is neither, or cannot be read."""
+    """Opens the source that `--power` names: a meter's file, or a sensor of hwmon. Raises UserError
+    or EnvironmentProblem if it is neither, or cannot be read.
+    """
     path = Path(power)
     if path.suffix.lower() == ".csv" or path.is_file():
         return Meter(path)
@@ -221,7 +224,7 @@ def power_source(power: str) -> Sensor | Meter:
 
 
 def check_power(power: str | None) -> None:
-    """Raise now what a wrong `--power` would raise once the review runs."""
+    """Raises now the error that a wrong `--power` would raise once the review runs."""
     if power is not None:
         source = power_source(power)
         if isinstance(source, Sensor):

@@ -1,9 +1,9 @@
-"""What can be read once a second without a program: temperature, throttling, CPU, power.
+"""Sensors that can be read once a second without a program: temperature, throttling, CPU, power.
 
 Sources: Linux's sysfs ABI (hwmon, cpufreq, thermal_throttle, block stat) and proc_stat(5); for NVMe
 throttling the SMART log page, NVM Express Base Specification 2.0 figure 207, fetched by the admin
 passthrough ioctl of linux/nvme_ioctl.h, as a process of nvme-cli per second would cost more than
-all the rest. Each source is found once and then read through an open descriptor.
+all the rest. Each source is searched for once and then read through an open descriptor.
 
 Leaves out: sensors behind drivers that are not loaded (SATA temperature needs drivetemp), which are
 named as absent; a machine's other drives.
@@ -35,22 +35,23 @@ SMART_LOG_BYTES = 512
 _ADMIN_COMMAND = 0xC0484E41  # _IOWR('N', 0x41, struct nvme_passthru_cmd of 72 bytes)
 _GET_LOG_PAGE = 0x02
 CELSIUS_MIN, CELSIUS_MAX = -100.0, 200.0
-"""What a drive reports beyond is no temperature: 0 K (NVMe: not reported), -128 (ATA: not valid),
-255 (SCSI: not available); guess: no drive works there."""
+"""Limits of valid temperatures; drives report values outside for other meanings: 0 K (NVMe: not
+reported), -128 (ATA: not valid), 255 (SCSI: not available); guess: no drive works there.
+"""
 THROTTLING = (
     "throttle_light_count",
     "throttle_heavy_count",
     "throttle_light_s",
     "throttle_heavy_s",
 )
-"""In the order of the SMART log, from byte 216 on."""
+"""Names in the order of the SMART log, from byte 216 on."""
 POLICIES_MAX = 16
 """CPU frequencies read per second at most; guess: each may have to wake a core."""
 
 
 @dataclass(frozen=True)
 class Absent:
-    """A source that is not there, and why, as far as it is known."""
+    """An absent source, and the reason, as far as it is known."""
 
     source: str
     why: str
@@ -58,7 +59,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Sensor:
-    """One or more figures that are read together; `read` returns {} when they cannot be."""
+    """One or more figures that are read together; `read` returns {} if they cannot be read."""
 
     source: str
     read: Callable[[], dict[str, float]]
@@ -72,16 +73,16 @@ class Attribute:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def text(self, length: int = 4096) -> bytes:
-        """What it says now."""
+        """Reads the present content."""
         return os.pread(self._fd, length, 0)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Closes the descriptor."""
         os.close(self._fd)
 
 
 def is_temperature(celsius: float) -> bool:
-    """Whether a drive says how warm it is, and not that it does not say.
+    """True if a drive's value is a temperature, not a code for "not reported".
 
     >>> is_temperature(34), is_temperature(0 - 273.15), is_temperature(255)
     (True, False, False)
@@ -97,7 +98,7 @@ def _of_files(
     together: Callable[[Iterable[float]], float] = max,
     is_known: Callable[[float], bool] = math.isfinite,
 ) -> Sensor | None:
-    """The number in several files as one figure; None if none can be opened."""
+    """Returns the numbers in several files as one figure; None if none can be opened."""
     attributes: list[Attribute] = []
     for path in paths:
         with contextlib.suppress(OSError):
@@ -117,7 +118,7 @@ def _of_files(
 def of_drive(name: str, control_path: str | None = None) -> tuple[list[Sensor], list[Absent]]:
     """Sensors of the drive with this kernel name ("nvme0n1", "sda"): temperature and throttling.
 
-    `control_path` is the NVMe controller's or namespace's node, to be asked for its throttling.
+    `control_path` is the node of the NVMe controller or namespace, from which throttling is read.
     """
     sensors: list[Sensor] = []
     absent: list[Absent] = []
@@ -147,8 +148,9 @@ def _drive_temperature(name: str) -> Sensor | None:
 
 
 def nvme_smart_log(fd: int) -> bytes:
-    """The SMART / Health Information log page of an NVMe device, 512 bytes. Raises OSError if the
-    device refuses, or is none."""
+    """Reads the SMART / Health Information log page of an NVMe device, 512 bytes. Raises OSError if
+    the device refuses, or is not an NVMe device.
+    """
     page = ctypes.create_string_buffer(SMART_LOG_BYTES)
     dwords = SMART_LOG_BYTES // 4 - 1
     command = bytearray(72)
@@ -163,7 +165,7 @@ def nvme_smart_log(fd: int) -> bytes:
 
 
 def decode_smart_log(page: bytes) -> dict[str, float]:
-    """Temperature and throttling in a SMART log page.
+    """Parses temperature and throttling in a SMART log page.
 
     Times are seconds, transitions counts, since the drive was made; 0 where it does not count. A
     temperature that it does not report is left out.
@@ -254,8 +256,9 @@ def _cpu_time() -> Sensor:
 
 
 def of_power(name: str) -> Sensor:
-    """A power sensor of sysfs hwmon by its name ("ina226", "hwmon3") or its folder's path. Raises
-    UserError if there is none of that name, or several."""
+    """Finds a power sensor of sysfs hwmon by its name ("ina226", "hwmon3") or its folder's path.
+    Raises UserError if none has that name, or several.
+    """
     sensors = power_sensors()
     found = [path for path in sensors if name in (read(path.parent / "name"), path.parent.name)]
     found += [path for path in sensors if name in (str(path), str(path.parent))]
@@ -279,10 +282,11 @@ def power_sensors() -> list[Path]:
 
 def io_bytes(number: int) -> tuple[int, int] | None:
     """Bytes read and written by the device with this number since boot, as the kernel counts them;
-    None where it counts none (network file systems).
+    None where it does not count (network file systems).
 
     On many kernels an NVMe namespace with native multipath (over TCP always) counts nothing itself
-    (atop's pull request 157, fio's 549): then those of its paths count, nvme0c1n2 of nvme0n2.
+    (atop's pull request 157, fio's 549): then the counts of its paths are used, nvme0c1n2 of
+    nvme0n2.
     """
     device = NUMBERS / f"{os.major(number)}:{os.minor(number)}"
     own = _counted(device)

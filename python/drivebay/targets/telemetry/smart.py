@@ -1,10 +1,9 @@
-"""SMART before and after a test: what the drive says of its health, through nvme-cli or smartctl.
+"""SMART before and after a test: the drive's health data, through nvme-cli or smartctl.
 
 Sources: nvme-smart-log(1) and smartctl(8), both as JSON; the names of nvme-cli's fields are those
 of 1.x and 2.x (`data_units_written`, in 1000 units of 512 bytes; counts of 128 bits are strings in
-2.3), smartctl's those of its JSON format 1. What a drive gives in place of a figure that it does
-not report: NVM Express Base Specification 2.0 figure 207, SPC-4 (temperature log page), ACS-4 (SCT
-status).
+2.3), smartctl's those of its JSON format 1. Values that stand for "not reported": NVM Express Base
+Specification 2.0 figure 207, SPC-4 (temperature log page), ACS-4 (SCT status).
 
 Leaves out: vendors' own logs. Attributes of SATA drives stay raw, as makers number them freely.
 """
@@ -19,18 +18,20 @@ from typing import TYPE_CHECKING, Any
 from drivebay.common import documents, programs
 from drivebay.targets.telemetry import sensors
 
-if TYPE_CHECKING:  # SMART is read without the core, too
+if TYPE_CHECKING:  # SMART can be read without the core
     from drivebay._core import Health
     from drivebay.definitions.profiles import Profile
 
 TIMEOUT_S = 20
 DATA_UNIT_BYTES = 512_000
 NOT_REPORTED_IF_ZERO = ("data_units_read", "data_units_written")
-"""Of NVMe: 0 is no count, but says that the drive does not count."""
+"""Fields of NVMe in which 0 means that the drive does not count."""
 REPORTED_MAX = {"available_spare_percent": 100.0, "power_on_h": 2.0**24}
-"""What is more is no spare in per cent and no time (smartctl takes it for none, too)."""
+"""Largest valid values; above, it is not a spare in per cent or a time (smartctl ignores it as
+well).
+"""
 COUNT_MAX = 2.0**127
-"""A count of all ones is none."""
+"""Limit of counts; a count of all ones means "not reported"."""
 _PLACES = (
     (("temperature", "current"), "temperature_c", 1.0),
     (("power_on_time", "hours"), "power_on_h", 1.0),
@@ -40,7 +41,9 @@ _PLACES = (
     (("scsi_error_counter_log", "read", "gigabytes_processed"), "read_bytes", 1e9),
     (("scsi_error_counter_log", "write", "gigabytes_processed"), "written_bytes", 1e9),
 )
-"""Where smartctl has figures of SATA and SAS drives, our names, and ours in one of its units."""
+"""Places of figures of SATA and SAS drives in smartctl's JSON, our names, and the factor to our
+units.
+"""
 _NVME_FIELDS = {
     "percent_used": "percentage_used",
     "percentage_used": "percentage_used",
@@ -70,7 +73,7 @@ _NVME_FIELDS = {
 
 @dataclass(frozen=True)
 class Smart:
-    """One reading: by which program, the figures in our names, and its JSON as it came."""
+    """One reading: its program, the figures under our names, and the original JSON."""
 
     source: str
     figures: dict[str, float]
@@ -78,7 +81,9 @@ class Smart:
 
 
 def read(name: str) -> Smart | str:
-    """The SMART data of the drive with this kernel name, or why there is none."""
+    """Reads the SMART data of the drive with this kernel name, or returns the reason why there is
+    none.
+    """
     ways = [
         ("nvme", ["smart-log", f"/dev/{name}", "--output-format=json"], nvme_figures),
         ("smartctl", ["--json=c", "--all", f"/dev/{name}"], smartctl_figures),
@@ -113,8 +118,9 @@ def _asked(path: str, arguments: list[str]) -> tuple[bytes, dict[str, Any]] | st
 
 
 def nvme_figures(table: Mapping[str, Any]) -> dict[str, float]:
-    """nvme-cli's JSON in our names; {} if it has no SMART log. What the drive does not report is
-    left out."""
+    """Converts nvme-cli's JSON to our names; {} if it has no SMART log. Figures that the drive does
+    not report are left out.
+    """
     found = {
         ours: value
         for theirs, ours in _NVME_FIELDS.items()
@@ -130,7 +136,7 @@ def nvme_figures(table: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _reported(found: dict[str, float]) -> dict[str, float]:
-    """Without what stands for "not reported"."""
+    """Removes values that stand for "not reported"."""
     return {
         name: value
         for name, value in found.items()
@@ -140,7 +146,7 @@ def _reported(found: dict[str, float]) -> dict[str, float]:
 
 
 def _number(value: Any) -> float | None:
-    """A JSON number, or one that is written as a string; None for all else.
+    """Returns a JSON number, or one that is written as a string; None for all other values.
 
     >>> _number(3), _number("340282366920938463463374607431768211455") == 2.0**128, _number("n/a")
     (3.0, True, None)
@@ -151,7 +157,9 @@ def _number(value: Any) -> float | None:
 
 
 def smartctl_figures(table: Mapping[str, Any]) -> dict[str, float]:
-    """smartctl's JSON in our names, without what the drive does not report; {} if that is all."""
+    """Converts smartctl's JSON to our names, without figures that the drive does not report; {} if
+    none is left.
+    """
     nvme = table.get("nvme_smart_health_information_log")
     if isinstance(nvme, dict):
         celsius = _number(nvme.get("temperature"))
@@ -180,9 +188,10 @@ def _inner(table: Any, *keys: str) -> Any:
 
 
 def virtual_figures(health: Health) -> dict[str, float]:
-    """A virtual drive's health log (`_core.VirtualDrive.health`) in the same names; times exact.
+    """Converts a virtual drive's health log (`_core.VirtualDrive.health`) to the same names; times
+    exact.
 
-    Beyond the log: throttle_s in any stage, and waf, as vendors' own logs tell them.
+    Beyond the log: throttle_s in any stage, and waf, as in vendors' own logs.
     """
     stages = dict(zip(("light", "heavy"), health.throttling, strict=False))
     found = {
@@ -209,7 +218,7 @@ def virtual_figures(health: Health) -> dict[str, float]:
 
 
 def first_figures(profile: Profile) -> dict[str, float]:
-    """The health log with which a drive of this profile begins, as `virtual_figures`."""
+    """Returns the initial health log of a drive of this profile, as `virtual_figures`."""
     from drivebay._core import VirtualDrive
 
     return virtual_figures(VirtualDrive(profile.core, 1).health())
@@ -223,7 +232,7 @@ def _complaint_of(table: Mapping[str, Any]) -> str:
 
 
 def compared(before: Smart | str, after: Smart | str) -> dict[str, Any]:
-    """Both readings for the result, and by how much each figure grew."""
+    """Returns both readings for the result, and the growth of each figure."""
     if isinstance(before, str) or isinstance(after, str):
         return {"absent": before if isinstance(before, str) else str(after)}
     grew = {

@@ -1,9 +1,9 @@
-"""Validity warnings: what makes a figure of a real drive suspect, in sentences for the result.
+"""Validity warnings: reasons why a figure of a real drive is suspect, in sentences for the result.
 
-Pure functions of what was recorded. Each sentence names the numbers that it comes from. The limits
-are ours: where they say `guess:`, they are set so that a clean run on an idle machine says nothing.
-Prompted by what users of other tools report: KDiskMark issues 107, 136, 137, 154 (page cache,
-compression, encryption).
+Pure functions of the recorded data. Each sentence names the numbers on which it is based. The
+limits are ours: those marked `guess:` are set so that a clean run on an idle machine gives no
+warning. Prompted by reports of users of other tools: KDiskMark issues 107, 136, 137, 154 (page
+cache, compression, encryption).
 
 Leaves out: judging. A warning does not void a figure; a reader decides.
 """
@@ -17,21 +17,21 @@ from typing import Any
 from drivebay.common.units import si_bytes
 
 LINK_SLACK = 1.02
-"""A rate may pass the link's by this: a second's end is known to 1 ms or so."""
+"""Factor by which a rate may exceed the link's: a second's end is known to 1 ms or so."""
 MISSING_SHARE = 0.9
-"""guess: less than this share of the bytes having reached the device means a cache."""
+"""guess: if less than this share of the bytes reached the device, there is a cache."""
 OTHERS_SHARE = {"block": 0.02, "file": 0.10}
-"""guess: other I/O up to this share of our own; a file's file system writes its own records."""
+"""guess: allowed other I/O as a share of our own; a file's file system writes its own records."""
 OTHERS_BYTES = 16 * 2**20
 OTHERS_CPU_PERCENT = 10.0
 """guess: of all processors together, used by anything but fio and drivebay."""
 FIO_CPU_PERCENT = 95.0
-"""Of one core: from here on the host limits the rate, not the drive."""
+"""Share of one core from which the host limits the rate, not the drive."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """One phase, as it went: bytes by fio's count and by the kernel's of the device below."""
+    """One completed phase: bytes by fio's count and by the kernel's of the device below."""
 
     label: str
     read_bytes: int
@@ -44,7 +44,7 @@ class Ran:
 def of_settings(
     host: dict[str, Any], link: dict[str, Any] | None, identity: dict[str, Any]
 ) -> Iterator[str]:
-    """Warnings known before anything runs."""
+    """Yields warnings known before anything runs."""
     storage = identity if identity.get("kind") == "block" else identity.get("storage", {})
     if host.get("virtual_machine"):
         yield (
@@ -78,7 +78,7 @@ def of_settings(
 
 
 def of_phase(ran: Ran, kind: str, link: dict[str, Any] | None) -> Iterator[str]:
-    """Warnings about one phase."""
+    """Yields warnings about one phase."""
     if link is not None and ran.highest_bytes_per_s > link["bytes_per_s"] * LINK_SLACK:
         yield (
             f"{ran.label}: {si_bytes(ran.highest_bytes_per_s)}/s is more than the {link['kind']} "
@@ -108,7 +108,9 @@ def of_telemetry(
     telemetry: dict[str, Any],
     throttled: float | None,
 ) -> Iterator[str]:
-    """Warnings about the whole test. `cpu_percent` is of all processors, the two others of one."""
+    """Yields warnings about the whole test. `cpu_percent` is of all processors, the two others of
+    one.
+    """
     ours = ((own_percent or 0.0) + (fio_percent or 0.0)) / max(1, cpus)
     if cpu_percent is not None and cpu_percent - ours > OTHERS_CPU_PERCENT:
         yield f"other programs used {cpu_percent - ours:.0f} % of the host's processors"

@@ -1,11 +1,11 @@
-"""How busy a virtual drive's parts were in a phase, in per cent of its time.
+"""Utilisation of a virtual drive's parts in a phase, in per cent of its time.
 
-Flash core: the time that it has worked. Dies: what was read, programmed and erased, times the
-profile's nominal times, over all dies; blocks and pages vary around these, which evens out.
-Channels: what was moved over them, at their rate. A part near 100 % is what the load waits for; one
-far from it may still delay single commands.
+Flash core: its working time. Dies: data read, programmed and erased, times the profile's nominal
+times, over all dies; blocks and pages vary around these, which evens out. Channels: data moved over
+them, at their rate. A part near 100 % limits the load; one far from it may still delay single
+commands.
 
-Left out: the host core, the link, and what a suspended program loses.
+Left out: the host core, the link, and the losses of a suspended program.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def busy(
     profile: Mapping[str, Any], before: _core.Counters, after: _core.Counters, duration_s: float
 ) -> dict[str, float]:
     """Metrics of a phase by name, in per cent; empty for a phase of no length. `profile`: the
-    drive's; leaves are {"value": ...}. `before`, `after`: what the drive had counted at the phase's
-    ends. `duration_s`: the phase's length."""
+    drive's; leaves are {"value": ...}. `before`, `after`: the drive's counters at the phase's
+    ends. `duration_s`: the phase's length.
+    """
     if duration_s <= 0:
         return {}
     nand, cache = profile["nand"], profile.get("slc_cache")

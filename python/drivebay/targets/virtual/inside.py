@@ -1,4 +1,4 @@
-"""What the core keeps of a drive's inside on request, as the tables of a result."""
+"""Tables of the events inside a drive that the core records on request."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from drivebay.results.inside import (
 __all__ = ["EVENTS_MAX", "Inside", "inside"]
 
 EVENTS_MAX = 1_000_000
-"""Events that are kept where nobody says how many: 56 MB in the core."""
+"""Default limit of recorded events: 56 MB in the core."""
 
 
 def inside(kept: _core.Inside) -> Inside:
-    """The tables of what the core kept."""
+    """Converts the core's records to tables."""
     unfinished = kept.end_ns == np.iinfo(np.int64).max
     events = {
         "kind": _named(kept.kind, kept.kinds),
@@ -67,14 +67,14 @@ def _table(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:
 
 
 def _named(codes: npt.NDArray[np.uint8], names: list[str]) -> pa.DictionaryArray:
-    """Codes by their names; a code without one is none."""
+    """Replaces codes by their names; a code without a name is null."""
     codes = codes.astype(np.int8)
     known = pa.array(codes, mask=(codes < 0) | (codes >= len(names)))
     return pa.DictionaryArray.from_arrays(known, names)
 
 
 def _shares(busy_ns: npt.NDArray[np.uint64], lengths_ns: npt.NDArray[np.float64]) -> pa.ListArray:
-    """Of things in each interval, a list for each interval."""
+    """Busy shares of the things in each interval, a list for each interval."""
     rows = (busy_ns.reshape(len(lengths_ns), -1) / lengths_ns[:, None]).astype(np.float32)
     starts = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
     return pa.ListArray.from_arrays(starts, rows.ravel())

@@ -1,13 +1,13 @@
-"""Prepared states of a virtual drive, shared by the tests of one review that begin from the same.
+"""Prepared states of a virtual drive, shared by the tests of one review that begin from the same
+state.
 
-A state is what a test's preparation leaves: it depends on the drive, the preparation and the
-review's seed, never on the test, on who prepared it or on whether it was shared. So a review that
-was killed prepares anew what it still needs, and ends bit for bit the same.
+A state is the result of a test's preparation: it depends on the drive, the preparation and the
+review's seed, never on the test, on the test that prepared it or on sharing. So a review that was
+killed prepares again the states that it still needs, and ends bit for bit the same.
 
-Whoever needs a state first prepares it and leaves a copy for the others, who wait; the last one
-takes the copy itself. How many copies are kept at once is bounded by memory; without room for one,
-everyone prepares for himself.
-Leaves out: states on disk; preparing anew takes seconds.
+The first test that needs a state prepares it and leaves a copy for the others, which wait; the last
+one takes the copy itself. Memory limits the number of copies kept at once; without space for one,
+each test prepares its own state. Leaves out: states on disk; preparing anew takes seconds.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ COSTLY = frozenset({"fill", "steady", "load", "sprandom"})
 
 
 Prepared = tuple[_core.VirtualDrive, dict[str, float]]
-"""A drive, and what its preparation measured: how many rounds it took until steady."""
+"""A drive, and the figures measured by its preparation: the number of rounds until steady."""
 
 
 def key_of(test: Test) -> str:
-    """What the state after the preparation depends on, besides drive and seed."""
+    """Returns a key of the test's prepared state, apart from drive and seed."""
     steps = [step.model_dump(mode="json", exclude_defaults=True) for step in test.prepare]
     return json.dumps([list(test.what_if), steps], sort_keys=True)
 
 
 @dataclass
 class _State:
-    """One state: how many tests have not got it yet, which test prepares it for the others, how
-    many copy it right now, and the kept copy."""
+    """One state: the number of tests that have not received it yet, the test that prepares it for
+    the others, the number of copies in progress, and the kept copy.
+    """
 
     users: int = 0
     preparer: str | None = None
@@ -61,8 +62,9 @@ class States:
         self.seed: int | None = None
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, kept_max: int) -> None:
-        """Called by every target before its first test: all tests that are to run, the review's
-        seed, and how many copies may be kept. Only the first time counts."""
+        """Called by every target before its first test with all tests that will run, the review's
+        seed, and the number of copies that may be kept. Only the first call counts.
+        """
         with self._changed:
             if self._expected == (tests, seed):
                 return
@@ -73,8 +75,9 @@ class States:
                     self._states.setdefault(key_of(test), _State()).users += 1
 
     def claim(self, test: Test) -> bool:
-        """Have this test prepare its state for the others, if nobody has and there is room; False
-        if another one is at it, so that this test would have to wait."""
+        """Has this test prepare its state for the others, if no other test does and there is space;
+        False if another test is preparing it, so that this test would have to wait.
+        """
         with self._changed:
             state = self._states.get(key_of(test))
             if state is None or state.drive is not None:
@@ -96,7 +99,8 @@ class States:
         prepare: Callable[[], Prepared],
         progress: Progress,
     ) -> Prepared:
-        """A drive in the state that the test begins from, and what its preparation measured.
+        """Returns a drive in the state from which the test begins, and the figures measured by its
+        preparation.
 
         `memory` is a drive that is no longer needed; `prepare` makes one in that state.
         """
@@ -120,7 +124,7 @@ class States:
         return drive, dict(figures)
 
     def _kept(self, state: _State, test: Test, progress: Progress) -> _core.VirtualDrive | None:
-        """The kept copy, once there is one; None where this test is to prepare the state."""
+        """Returns the kept copy, after waiting for it; None if this test must prepare the state."""
         while not self.claim(test):
             progress.check()
             with self._changed:
@@ -133,7 +137,7 @@ class States:
     def _copied(
         self, state: _State, kept: _core.VirtualDrive, memory: _core.VirtualDrive | None
     ) -> _core.VirtualDrive:
-        """A copy; the last user gets the kept drive itself, once nobody reads it."""
+        """Returns a copy; the last user gets the kept drive itself, once nobody reads it."""
         with self._changed:
             if state.users == 0 and state.copying == 1:
                 state.copying, state.drive = 0, None
@@ -152,7 +156,8 @@ class States:
 
 class Kept(States):
     """The states of one worker that tests one drive after the other: one state is kept, in memory
-    that is used again for the next drive's, and never given away."""
+    that is reused for the next drive's state, and never handed out.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,8 +167,9 @@ class Kept(States):
         self._wanted: list[str] = []
 
     def begin(self, tests: Sequence[Test], *, seed: int) -> None:
-        """Another drive, and the tests that are run on it; those that begin from the same one after
-        the other."""
+        """Begins another drive, with the tests that run on it; tests with the same state run one
+        after the other.
+        """
         self.seed, self._key = seed, None
         self._wanted = [key_of(test) for test in tests]
 
@@ -174,7 +180,7 @@ class Kept(States):
         prepare: Callable[[], Prepared],
         progress: Progress,
     ) -> Prepared:
-        """A drive as the test needs it: a copy of the kept one, or made anew."""
+        """Returns a drive in the test's state: a copy of the kept one, or made anew."""
         key = key_of(test)
         self._wanted.remove(key)
         if key == self._key and self._memory is not None and memory is not None:
@@ -191,7 +197,8 @@ class Kept(States):
 
 
 def workers_with_states(memory_bytes: int) -> int:
-    """How many workers with `Kept` states: as many as there are processors, and memory for two
-    drives each, the one under test and the kept one, of `memory_bytes`."""
+    """Number of workers with `Kept` states: at most the number of processors, with memory for two
+    drives each, the one under test and the kept one, of `memory_bytes`.
+    """
     fits = available_bytes() * 4 // 5 // max(1, 2 * memory_bytes)
     return max(1, min(len(os.sched_getaffinity(0)), fits))

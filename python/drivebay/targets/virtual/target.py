@@ -1,8 +1,8 @@
 """The virtual drive as a target: a profile, run in process by the Rust core, in virtual time.
 
-Every test begins with a drive as new, so tests depend on nothing but their seed and may run side by
-side. A fill is a real sequential write of the drive, with its heat; rests cool it. Tests of one
-review that begin from the same prepared state share it (states).
+Every test begins with a new drive, so tests depend only on their seed and may run in parallel. A
+fill is a real sequential write of the drive, with its heat; rests cool it. Tests of one review that
+begin from the same prepared state share it (states).
 """
 
 from __future__ import annotations
@@ -50,22 +50,27 @@ BLOCK_4K = 4096
 FILL_QUEUE_DEPTH = 32
 LOOK_EVERY_S = 0.1
 FIXED_BYTES = 32 * 2**20
-"""Of a drive under test besides its maps: buffers, recorder, results; measured, rounded up."""
-IOS_PER_WALL_SECOND = 5e6  # what one core serves, for estimates only
-FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
-REPLAY_COST = 3.0  # the I/Os of a trace are larger, likewise
+"""Memory of a drive under test in addition to its maps: buffers, recorder, results; measured,
+rounded up.
+"""
+IOS_PER_WALL_SECOND = 5e6  # I/Os per second on one core, for estimates only
+FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, for estimates only
+REPLAY_COST = 3.0  # cost factor, as the I/Os of a trace are larger; for estimates only
 ROUND_SEEDS = 1_000_000
-"""Rounds draw from seeds apart from those of the phases, which count up from the test's."""
+"""Seeds of preparation rounds start here, apart from the seeds of the phases, which count up from
+the test's.
+"""
 PHASES_MAX = 1000
-"""Of a test: so far the seeds of one round of its phases lie from those of the next."""
-GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
-GUESSED_BYTES_PER_S = 1.2e9  # likewise, of large requests
+"""Distance between the seeds of one round of a test's phases and the next."""
+GUESSED_IOPS = 40_000.0  # rate of a drive under test, for estimates only
+GUESSED_BYTES_PER_S = 1.2e9  # rate of large requests, for estimates only
 
 
 @dataclass
 class _Clock:
-    """Where the running test is, in the drive's seconds; a fill counts as `fill_s`, so many as the
-    load runs in the time that a fill takes here."""
+    """Progress of the running test, in the drive's seconds; a fill counts as `fill_s`, the seconds
+    that the load simulates in the time that a fill takes here.
+    """
 
     progress: Progress
     planned_s: float
@@ -75,8 +80,9 @@ class _Clock:
 
 class VirtualTarget(Target):
     """A drive of the catalog, or a changed one, under test. `profile`: the drive. `states`:
-    prepared states, shared with the targets that run beside this one. `events`: whether phases keep
-    what happens inside the drive, `PhaseResult.inside`."""
+    prepared states, shared with the targets that run in parallel. `events`: True if phases
+    record the events inside the drive, `PhaseResult.inside`.
+    """
 
     kind = "virtual"
 
@@ -92,8 +98,9 @@ class VirtualTarget(Target):
         self.name = profile.name
 
     def set_profile(self, profile: Profile) -> None:
-        """Puts another drive under test, in this one's memory where that fits. The states stay
-        those of the drive before: whoever shares them must begin them anew."""
+        """Puts another drive under test, in this one's memory where it fits. The states remain
+        those of the previous drive: their users must begin them anew.
+        """
         self._profile, self._changed = profile, {}
         self.name = profile.name
 
@@ -103,7 +110,7 @@ class VirtualTarget(Target):
         return self._profile.capacity_bytes
 
     def identity(self) -> dict[str, Any]:
-        """Name, size and the whole resolved profile."""
+        """Returns name, size and the whole resolved profile."""
         drive = self._profile.raw["drive"]
         return {
             "kind": self.kind,
@@ -120,19 +127,21 @@ class VirtualTarget(Target):
 
     @property
     def memory_bytes(self) -> int:
-        """What a drive under test takes, with some room beside its maps."""
+        """Memory of a drive under test, with some margin in addition to its maps."""
         return self._profile.memory_bytes * 11 // 10 + FIXED_BYTES
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
-        """Told before the first test: all that are to run, and how many states may be kept."""
+        """Called before the first test with all tests that will run, and the number of states that
+        may be kept.
+        """
         self._states.expect(tests, seed=seed, kept_max=copies_max)
 
     def claim(self, test: Test) -> bool:
-        """Whether this test can begin without waiting for another's preparation."""
+        """True if this test can begin without waiting for another's preparation."""
         return self._states.claim(test)
 
     def _profile_for(self, test: Test) -> Profile:
-        """The drive as the test wants it."""
+        """Returns the drive with the test's changes."""
         if not test.what_if:
             return self._profile
         if test.what_if not in self._changed:
@@ -146,7 +155,7 @@ class VirtualTarget(Target):
         return self._changed[test.what_if]
 
     def check(self, tests: tuple[Test, ...]) -> None:
-        """Raises UserError if a test asks what the drive cannot do, naming the field."""
+        """Raises UserError if a test requires more than the drive can do, naming the field."""
         for test in tests:
             core = self._profile_for(test).core
             for phase in test.phases:
@@ -168,13 +177,13 @@ class VirtualTarget(Target):
                 self._check_load(core, load, f"test {test.id}, phase {phase.label}", hint)
             for group in test.groups:
                 if len(group) > 1:
-                    # As many requests outstanding as all have together, which a rate makes the
-                    # core compare with what the interface carries.
+                    # Check the total of outstanding requests; with a rate the core compares it with
+                    # the interface's limit.
                     loads = [phase.workload for phase in group]
                     depth = sum(load.queue_depth * load.queues for load in loads)
                     whole: dict[str, Any] = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0}
                     load = group[0].workload
-                    if load.zones:  # appends are those of any depth
+                    if load.zones:  # appends may have any depth
                         whole |= {"zone_op": "append", "zone_fill_percent": 100}
                     load = load.model_copy(update=whole)
                     where = f"test {test.id}, phase {group[0].label} and those together with it"
@@ -187,16 +196,16 @@ class VirtualTarget(Target):
             raise UserError(f"{where}: workload.{problem.message} on {self.name}", hint) from None
 
     def estimate_s(self, test: Test) -> float:
-        """Wall-clock seconds on one core, roughly."""
+        """Wall-clock seconds on one core, estimated."""
         return _passes(test.steps) * self._fill_wall_s + _load_wall_s(test)
 
     @property
     def _fill_wall_s(self) -> float:
-        """Wall-clock seconds of one fill of the whole drive, roughly."""
+        """Wall-clock seconds of one fill of the whole drive, estimated."""
         return self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
-        """Makes the drive as new, prepares it, runs the phases."""
+        """Resets the drive, prepares it, runs the phases."""
         prepared_s = _prepare_loads_s(test)
         loads_s = prepared_s + test.rounds_max * sum(phase.own_s for phase in test.phases)
         fill_s = loads_s * self._fill_wall_s / max(0.01, _load_wall_s(test))
@@ -245,7 +254,7 @@ class VirtualTarget(Target):
         return results
 
     def _as_new(self, test: Test, seed: int) -> Prepared:
-        """Makes the drive as new and takes it through the test's preparation."""
+        """Resets the drive and runs the test's preparation."""
         self._rounds = {}
         if self._drive is None:
             self._drive = _core.VirtualDrive(self._running.core, seed)
@@ -268,18 +277,18 @@ class VirtualTarget(Target):
 
     @property
     def _kept(self) -> int:
-        """Events that a phase keeps at most."""
+        """Limit of events that a phase records."""
         return EVENTS_MAX if self._events else 0
 
     def _health(self) -> smart.Smart:
-        """The drive's own health log at this moment."""
+        """Returns the drive's own health log at this moment."""
         health = self._held.health()
         log = {name: getattr(health, name) for name in dir(health) if not name.startswith("_")}
         log["node_temperatures_c"] = dict(health.node_temperatures_c)
         return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(log).encode())
 
     def _no_sleep(self) -> list[str]:
-        """Why neither drive nor link can have slept, in sentences."""
+        """Reasons why neither drive nor link can have slept, in sentences."""
         raw, why = self._running.raw, []
         if "power" not in raw:
             why.append("the drive did not sleep: its profile has no power states")
@@ -290,7 +299,9 @@ class VirtualTarget(Target):
         return why
 
     def _policy_warnings(self) -> list[str]:
-        """Which decisions of the policy plug-in cannot have mattered since the drive was made."""
+        """Lists decisions of the policy plug-in that cannot have had an effect since the drive was
+        made.
+        """
         policy, asked = policies.of_profile(self._running.raw), self._held.decisions()
         return [] if policy is None or asked is None else [*policies.without_effect(policy, asked)]
 
@@ -321,8 +332,9 @@ class VirtualTarget(Target):
         return self._result(phase, run, {})
 
     def _result(self, phase: Phase, run: _core.RunResult, more: Mapping[str, float]) -> PhaseResult:
-        """Columns of the core as the tables of a result; `more`: metrics that the phase's kind
-        adds."""
+        """Converts the core's columns to the tables of a result; `more`: metrics that the phase's
+        kind adds.
+        """
         duration_s = (run.end_ns - run.start_ns) / 1e9
         if run.worn_out:
             self._conditions.setdefault("warnings", []).append(
@@ -365,8 +377,9 @@ class VirtualTarget(Target):
         run: Callable[[_core.Control], T],
         elapsed_s: Callable[[float], float] = float,
     ) -> T:
-        """Runs a workload or a trace while another thread reports how far it is; `elapsed_s` gives
-        what the drive's time since the start counts as."""
+        """Runs a workload or a trace while another thread reports its progress; `elapsed_s`
+        converts the drive's time since the start to progress.
+        """
         clock, control = self._clock, _core.Control()
         clock.progress.check()
         clock.progress.on_cancel(control.cancel)
@@ -406,8 +419,8 @@ class VirtualTarget(Target):
                 workloads = [_sprandom_workload(step.spare_percent, length)]
 
             def share(seconds: float) -> float:
-                # How long a fill takes the drive depends on its heat, so progress is not linear:
-                # half of it when the drive could have been filled at 1 GB/s.
+                # A fill's duration depends on the drive's heat, so progress is not linear: half of
+                # it when the drive could have been filled at 1 GB/s.
                 return clock.fill_s * seconds / (seconds + length / 1e9)
 
             for _ in range(step.passes):
@@ -416,7 +429,7 @@ class VirtualTarget(Target):
                 clock.done_s += clock.fill_s
 
     def _steady(self, step: Prepare, seed: int) -> None:
-        """Rounds until steady, each a run of its own that goes on with the drive as it is."""
+        """Runs rounds until steady, each a separate run that continues with the drive as it is."""
         load, rule = step.rounds
         workload = load.core(self.capacity_bytes)
         rates: list[float] = []
@@ -435,7 +448,7 @@ class VirtualTarget(Target):
         }
 
     def close(self) -> None:
-        """Gives the drive's memory back."""
+        """Frees the drive's memory."""
         self._drive = None
 
 
@@ -444,12 +457,12 @@ def _masked(seed: int) -> int:
 
 
 def _prepare_loads_s(test: Test) -> float:
-    """Seconds of the drive's time that loads and rounds of the preparation take at most."""
+    """Longest time, in the drive's seconds, of loads and rounds of the preparation."""
     return sum(step.longest_s() for step in test.prepare if step.load is not None)
 
 
 def _load_wall_s(test: Test) -> float:
-    """Wall-clock seconds of everything but fills, roughly."""
+    """Wall-clock seconds of everything except fills, estimated."""
     ios = _prepare_loads_s(test) * GUESSED_IOPS
     for phase in test.phases:
         load = phase.workload
@@ -462,8 +475,9 @@ def _load_wall_s(test: Test) -> float:
 
 
 def _trim_found(found: _core.TrimCheckResult) -> Validation:
-    """What the map says: a mapped page gives what was written to it, an unmapped one zeros, and
-    that at every read (docs/concepts/model.md)."""
+    """Converts the map's state: a mapped page returns the data written to it, an unmapped one
+    zeros, at every read (docs/concepts/model.md).
+    """
     blocks, old = found.pages, found.mapped
     return Validation(
         claims=Claims(True, "zeros", True, "the model"),
@@ -478,12 +492,12 @@ def _trim_found(found: _core.TrimCheckResult) -> Validation:
 
 
 def _passes(steps: tuple[Prepare, ...]) -> int:
-    """How often the drive is filled in these steps."""
+    """Number of fills of the drive in these steps."""
     return sum(step.passes for step in steps if step.kind in ("fill", "sprandom"))
 
 
 def _fill_workloads(start: int, length: int) -> list[_core.Workload]:
-    """One sequential pass, and what is left at the end of a span that is no multiple of 128 KiB."""
+    """One sequential pass, and the rest of a span that is not a multiple of 128 KiB."""
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
     return [
@@ -515,7 +529,7 @@ def _sprandom_workload(spare_percent: float, length: int) -> _core.Workload:
 
 
 def _series(run: _core.RunResult, duration_s: float) -> pa.Table:
-    """All seconds of the phase, zero where nothing completed."""
+    """Returns all seconds of the phase, zero where nothing completed."""
     rows = max(round(duration_s), 1, len(run.reads))
 
     def padded(name: str) -> npt.NDArray[np.int64]:
@@ -534,7 +548,7 @@ def _series(run: _core.RunResult, duration_s: float) -> pa.Table:
 
 
 def _stages(run: _core.RunResult) -> pa.Table:
-    """None where nothing completes: a phase shorter than the wait of its first command."""
+    """Returns the stages; a phase shorter than the wait of its first command has none."""
     tables = [STAGES_SCHEMA.empty_table()]
     for stage, ns in run.stage_ns.items():
         if ns.any():
@@ -547,7 +561,8 @@ def _by_handle(
     group: Sequence[Phase], before: list[_core.HandleUse], after: list[_core.HandleUse]
 ) -> list[dict[str, float]]:
     """Write amplification of each phase's placement handle in its reclaim group; nothing without
-    placement."""
+    placement.
+    """
 
     def waf(old: _core.HandleUse, new: _core.HandleUse) -> float | None:
         written, copied = new.written_4k - old.written_4k, new.copied_4k - old.copied_4k
