@@ -69,7 +69,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Failure:
-    """States that fail alike; `smallest` has the fewest lost writes, `verdict` is its verdict."""
+    """States that fail alike, the `smallest` such state that was found, and its verdict."""
 
     states: Sequence[str]
     smallest: str
