@@ -256,8 +256,9 @@ impl DataPath {
     // ---- Durability.
 
     /// Programs all that a stream's buffer holds, its open flash page being full; returns when the
-    /// newest `pages` flash pages (or all it can hold) are safe, as far as is known now: reads asked
-    /// later may still suspend the programs. `page_before`: flash page so many before the newest.
+    /// newest `pages` flash pages (or all it can hold) are safe, as far as is known now: reads
+    /// asked later may still suspend the programs. `page_before`: flash page so many before the
+    /// newest.
     ///
     /// Cost: 1 ring entry per page of the buffer.
     pub fn make_durable(
@@ -316,8 +317,8 @@ impl DataPath {
         Some(pages.map(|page| buffer.end_of(page, &self.nand)).fold(at, Nanos::max))
     }
 
-    /// Promises that all that was placed before a superblock was reclaimed survives a power cut from
-    /// `at` on; `taken` as in [`Self::placed_before`].
+    /// Promises that all that was placed before a superblock was reclaimed survives a power cut
+    /// from `at` on; `taken` as in [`Self::placed_before`].
     pub fn promise(&mut self, taken: &[u64], at: Nanos) {
         for stream in 0..self.buffers.len() {
             let pages = self.placed_before(stream, taken);
