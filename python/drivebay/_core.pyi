@@ -1,5 +1,5 @@
 """
-The Rust core. Private: people use `drivebay` and `drivebay.definitions`.
+The Rust core. Private: use `drivebay` and `drivebay.definitions`.
 """
 
 from os import PathLike
@@ -56,21 +56,21 @@ __all__ = [
 
 QUEUE_DEPTH_MAX: Final[int]
 """
-Most requests that are outstanding, in all queues together.
+Most outstanding requests over all queues.
 """
 
 @final
 class Control:
-    """Watches and stops a run from another thread."""
+    """Monitors and stops a run from another thread."""
     def __new__(cls, /) -> Control: ...
     def cancel(self, /) -> None:
-        """Stop the run at its next virtual second; it raises `Cancelled`."""
+        """Stops the run at its next virtual second; the run raises `Cancelled`."""
     def progress(self, /) -> Progress:
-        """How far the run has come."""
+        """Returns the progress of the run."""
 
 @final
 class Counters:
-    """What a drive has counted since it was made."""
+    """Counters of a drive since it was made."""
     def __eq__(self, other: object, /) -> bool: ...
     @property
     def channel_read_bytes(self, /) -> int:
@@ -92,7 +92,7 @@ class Counters:
         """Flash blocks that failed in use."""
     @property
     def flash_core_busy_s(self, /) -> float:
-        """Time that the flash core has worked, in seconds."""
+        """Time that the flash core was busy, in seconds."""
     @property
     def host_pages(self, /) -> int:
         """4 KiB pages that the host wrote."""
@@ -101,22 +101,22 @@ class Counters:
         """Flash pages read."""
     @property
     def placed_pages(self, /) -> int:
-        """4 KiB pages programmed: for the host, garbage collection, the map, and as padding."""
+        """4 KiB pages programmed: for the host, garbage collection and the map, and as padding."""
     @property
     def refreshes(self, /) -> int:
         """Superblocks moved because they had been read too often."""
     @property
     def retired_superblocks(self, /) -> int:
-        """Superblocks given up."""
+        """Superblocks taken out of use."""
     @property
     def retried_reads(self, /) -> int:
-        """Reads of flash that needed a retry, garbage collection's included."""
+        """Flash reads that needed a retry, including those of garbage collection."""
     @property
     def retries(self, /) -> int:
-        """Retries of all of these."""
+        """Retries of these reads."""
     @property
     def slc_pages(self, /) -> int:
-        """Of the pages programmed, those with one bit per cell."""
+        """Programmed pages with one bit per cell."""
     @property
     def spare_blocks(self, /) -> int:
         """Spare blocks left."""
@@ -128,15 +128,16 @@ class Counters:
         """Throttle stage, 0 for none."""
     @property
     def throttled_s(self, /) -> float:
-        """Time slowed by heat, in seconds."""
+        """Time throttled by heat, in seconds."""
 
 @final
 class CrashStates:
     """
     A recording, and the states that a power cut could leave.
 
-    `recording`: its file. `drive`: whose rules hold; None for those of the drive that was recorded. `changes`: fields of the rules that are
-    different, as `info` has them. `after`: cuts begin at the first mark of this text.
+    `recording`: path of the recording. `drive`: profile whose rules apply; None for the rules of
+    the recorded drive. `changes`: changed fields of the rules, with the names in `info`. `after`:
+    cuts begin at the first mark with this text.
     """
     def __new__(
         cls,
@@ -148,77 +149,89 @@ class CrashStates:
     ) -> CrashStates: ...
     def enumerate(self, /, most: SupportsIndex, seed: SupportsIndex) -> tuple[list[str], Any]:
         """
-        Names of distinct states, at most `most`, and their coverage: cuts, cuts_visited, cuts_exhausted, choices_log2, states,
-        volatile_max.
+        Returns the names of distinct states, at most `most`, and their coverage: cuts,
+        cuts_visited, cuts_exhausted, choices_log2, states, volatile_max.
         """
     def info(self, /) -> Any:
-        """What was recorded: drive, capacity_bytes, is_truncated, writes, flushes (FUA too), written_bytes, distinct_bytes, marks, rules."""
+        """
+        Returns a description of the recording: drive, capacity_bytes, is_truncated, writes, flushes
+        (including FUA), written_bytes, distinct_bytes, marks, rules.
+        """
     def last(self, /) -> str | None:
-        """The state in which nothing is lost; None without a command."""
+        """Returns the last state, in which nothing is lost; None if there is no command."""
     def lost_units(self, /, name: str) -> list[tuple[int, int]]:
-        """Units that a state has lost, each with its command."""
+        """Returns the lost units of a state, each with its command."""
     def mark_of(self, /, name: str) -> str | None:
-        """The last mark before a state's cut."""
+        """Returns the last mark before a state's cut."""
     def timeline(self, /, name: str) -> Any:
-        """What led to a state: `Timeline` in crates/crash/src/timeline.rs."""
+        """Returns the explanation of a state: `Timeline` in crates/crash/src/timeline.rs."""
     def with_lost(self, /, name: str, units: SupportsGetItem[int, SupportsIndex]) -> str:
-        """The state of the same cut in which these units are lost, and what does not show below others."""
+        """
+        Returns the state of the same cut in which these units are lost. Units hidden below present
+        ones do not count as lost.
+        """
 
 @final
 class CrashView:
-    """A new file at `path` that shows one state after the other."""
+    """A new file at `path` that shows one state at a time."""
     def __new__(cls, /, path: str | PathLike[str]) -> CrashView: ...
     def clear(self, /, states: CrashStates) -> None:
-        """Makes it an empty drive; to be called before the next state if somebody has written to the file."""
+        """
+        Resets the file to an empty drive. Required before the next state if another program has
+        written to the file.
+        """
     def show(self, /, states: CrashStates, name: str) -> int:
-        """Shows a state; returns how many pages of 4 KiB were written."""
+        """Shows a state; returns the number of written 4 KiB pages."""
 
 @final
 class Decisions:
-    """What a policy plug-in was asked; None where it leaves the decision to the drive."""
+    """Number of decisions of a policy plug-in; None for decisions that it leaves to the drive."""
     @property
     def die_reads(self, /) -> tuple[int, int] | None:
-        """Reads that met a program or an erase on their die, and of these those that it had wait."""
+        """Reads that met a program or an erase on their die; and those that the plug-in delayed."""
     @property
     def levelings(self, /) -> tuple[int, int] | None:
-        """Times that it was asked what wear levelling is to move, and of these those where it named a superblock."""
+        """Requests for a superblock to move for wear levelling; and those answered with a superblock."""
     @property
     def opens(self, /) -> tuple[int, int] | None:
-        """Superblocks to be opened, and of these those where the drive would have opened another."""
+        """Superblocks to open; and those for which the drive would have chosen another."""
     @property
     def paces(self, /) -> tuple[int, int] | None:
-        """Commands whose pace was asked for, and of these those where it was changed."""
+        """Commands whose pace was requested; and those for which it was changed."""
     @property
     def retried(self, /) -> tuple[int, int] | None:
-        """Reads with retries, and of these those whose superblock it had moved."""
+        """Reads with retries; and those whose superblock was moved."""
     @property
     def victims(self, /) -> tuple[int, int] | None:
-        """Victims, and of these those where every candidate held as many valid pages."""
+        """Victims; and those for which every candidate had the same number of valid pages."""
     @property
     def writes(self, /) -> tuple[int, int] | None:
-        """Writes that needed a frontier, and of these those to the host's second one."""
+        """Writes that needed a frontier; and those sent to the host's second one."""
 
 @final
 class HandleUse:
-    """What went through a placement handle, or through the frontier of copies, in pages of 4 KiB."""
+    """Use of a placement handle or of the frontier of copies, in pages of 4 KiB."""
     @property
     def copied_4k(self, /) -> int:
-        """Copied out of its reclaim units by garbage collection."""
+        """Pages copied out of its reclaim units by garbage collection."""
     @property
     def handle(self, /) -> int | None:
-        """Placement handle, from 0; None of the frontier of copies."""
+        """Placement handle, from 0; None for the frontier of copies."""
     @property
     def reclaim_group(self, /) -> int:
         """Reclaim group, from 0."""
     @property
     def unit_left_4k(self, /) -> int:
-        """What can still be written to its present reclaim unit."""
+        """Pages that can still be written to its present reclaim unit."""
     @property
     def waf(self, /) -> float | None:
         """Pages written and copied per page written; None before the first."""
     @property
     def written_4k(self, /) -> int:
-        """Written by the host; into the frontier of copies: copied from the handles for the first time."""
+        """
+        Pages written by the host; for the frontier of copies: pages copied from the handles for the
+        first time.
+        """
 
 @final
 class Health:
@@ -226,10 +239,10 @@ class Health:
     def __eq__(self, other: object, /) -> bool: ...
     @property
     def asleep_s(self, /) -> float:
-        """Seconds in which drive or link slept, or fell asleep."""
+        """Seconds that drive or link slept, or were entering sleep."""
     @property
     def available_spare_percent(self, /) -> int:
-        """Flash left that may fail, per cent."""
+        """Remaining spare flash, per cent."""
     @property
     def busy_s(self, /) -> float:
         """Seconds with a command outstanding."""
@@ -244,7 +257,7 @@ class Health:
         """Units of 512,000 bytes that the host wrote."""
     @property
     def erases(self, /) -> tuple[int, int, int]:
-        """Erases of a superblock: the fewest, the most, and the mean."""
+        """Erases per superblock: minimum, maximum, and mean."""
     @property
     def host_reads(self, /) -> int:
         """Read commands."""
@@ -253,110 +266,110 @@ class Health:
         """Write commands."""
     @property
     def link_outages(self, /) -> int:
-        """How often the link was down."""
+        """Number of link outages."""
     @property
     def media_errors(self, /) -> int:
-        """Reads that no error correction could save."""
+        """Reads that error correction could not recover."""
     @property
     def node_temperatures_c(self, /) -> list[tuple[str, float]]:
-        """Exact temperature of each heat node, with its name."""
+        """Name and exact temperature of each heat node."""
     @property
     def percentage_used(self, /) -> int | None:
-        """Wear against the rated cycles; None without a rating."""
+        """Wear relative to the rated cycles, per cent; None without a rating."""
     @property
     def power_cycles(self, /) -> int:
-        """How often the drive was switched on."""
+        """Number of power-ons."""
     @property
     def power_on_s(self, /) -> float:
-        """Seconds switched on."""
+        """Seconds powered on."""
     @property
     def temperature_c(self, /) -> float:
-        """As the sensor reads it, whole degrees Celsius."""
+        """Temperature as the sensor reads it, whole degrees Celsius."""
     @property
     def throttling(self, /) -> list[tuple[int, float]]:
-        """By throttle stage, mildest first: times entered, and seconds."""
+        """Number of entries and seconds of each throttle stage, mildest first."""
     @property
     def unsafe_shutdowns(self, /) -> int:
-        """Power lost without warning."""
+        """Number of power losses without warning."""
     @property
     def waf(self, /) -> float | None:
-        """4 KiB pages programmed per page that the host wrote; None before the first."""
+        """4 KiB pages programmed per page that the host wrote; None before the first write."""
     @property
     def wakes(self, /) -> int:
-        """How often drive or link were woken from sleep."""
+        """Number of times that drive or link were woken from sleep."""
     @property
     def warning_temperature_s(self, /) -> float:
         """Seconds at or above the warning temperature, below the critical one."""
 
 @final
 class Histogram:
-    """Counts of latencies in bins at most 1/64 wide; arrays of shape (bins,), ascending."""
+    """Latency counts in bins at most 1/64 wide; arrays of shape (bins,), ascending."""
     @property
     def count(self, /) -> NDArray[uint64]:
-        """Latencies in each bin."""
+        """Number of latencies in each bin."""
     @property
     def high_ns(self, /) -> NDArray[uint64]:
-        """End of each bin, exclusive."""
+        """End of each bin, exclusive, in nanoseconds."""
     @property
     def low_ns(self, /) -> NDArray[uint64]:
-        """Least latency of each bin, in nanoseconds."""
+        """Lowest latency of each bin, in nanoseconds."""
 
 @final
 class Inside:
     """
-    What a run kept of the drive's inside.
+    Events and activity inside the drive during a run.
 
-    Events have columns of shape (events,), in the order in which they began; intervals those of shape
-    (intervals,); superblocks those of shape (superblocks,).
+    Columns of events have shape (events,), in the order of their begin; columns of intervals
+    have shape (intervals,), columns of superblocks (superblocks,).
     """
     @property
     def begin_ns(self, /) -> NDArray[int64]:
-        """Begin, from the start of the run; before it if the drive worked in the idle time before."""
+        """Begin, from the start of the run; negative if the drive worked in the idle time before."""
     @property
     def cache_held_pages(self, /) -> NDArray[uint64]:
-        """4 KiB pages of data that it held."""
+        """4 KiB pages of data that the SLC cache held."""
     @property
     def cache_room_pages(self, /) -> NDArray[uint64]:
-        """4 KiB pages of data that the SLC cache could hold just then."""
+        """4 KiB pages of data that the SLC cache could hold at that time."""
     @property
     def channel_ns(self, /) -> NDArray[uint64]:
-        """Time that each channel moved data, shape (intervals * channels,)."""
+        """Time that each channel transferred data, shape (intervals * channels,)."""
     @property
     def channels(self, /) -> int:
-        """Channels, likewise."""
+        """Number of channels; `channel_ns` has one column per channel."""
     @property
     def copied_pages(self, /) -> NDArray[uint32]:
-        """4 KiB pages that were copied out of it."""
+        """4 KiB pages copied out of the superblock."""
     @property
     def counted(self, /) -> dict[str, NDArray[uint64]]:
         """
-        What the drive had counted since it was made, by name; shape (intervals + 1,), as the others below: at the
-        start and at the end of each interval.
+        Counters since the drive was made, by name; shape (intervals + 1,), like the columns below:
+        at the start, and at the end of each interval.
         """
     @property
     def die_erase_ns(self, /) -> NDArray[uint64]:
-        """Time that each die erased."""
+        """Time that each die was erasing."""
     @property
     def die_program_ns(self, /) -> NDArray[uint64]:
-        """Time that each die programmed."""
+        """Time that each die was programming."""
     @property
     def die_read_ns(self, /) -> NDArray[uint64]:
-        """Time that each die read, shape (intervals * dies,)."""
+        """Time that each die was reading, shape (intervals * dies,)."""
     @property
     def dies(self, /) -> int:
-        """Dies, of which `die_read_ns` and others have as many columns."""
+        """Number of dies; `die_read_ns` and the other columns of dies have one column per die."""
     @property
     def dropped(self, /) -> int:
-        """Events beyond the limit."""
+        """Number of events beyond the limit."""
     @property
     def duration_ns(self, /) -> int:
         """Length of the run."""
     @property
     def end_ns(self, /) -> NDArray[int64]:
-        """End, likewise; the largest value where the run ended before."""
+        """End, from the start of the run; the largest value if the run ended before."""
     @property
     def erases(self, /) -> NDArray[uint32]:
-        """How often it had been erased."""
+        """Previous erases of the superblock."""
     @property
     def free_pages(self, /) -> NDArray[uint64]:
         """4 KiB pages that were free."""
@@ -365,16 +378,16 @@ class Inside:
         """Length of an interval; the last one ends with the run."""
     @property
     def kind(self, /) -> NDArray[uint8]:
-        """What happened."""
+        """Kind of each event."""
     @property
     def kinds(self, /) -> list[str]:
         """Names of the codes in `kind`, `trigger` and `superblock_state`."""
     @property
     def outstanding_ns(self, /) -> NDArray[uint64]:
-        """Time of requests that were outstanding at once, added up."""
+        """Sum of the times that requests were outstanding."""
     @property
     def slc(self, /) -> NDArray[bool_]:
-        """It has one bit per cell."""
+        """True if the superblock has one bit per cell."""
     @property
     def states(self, /) -> list[str]: ...
     @property
@@ -382,116 +395,123 @@ class Inside:
         """Number of the superblock."""
     @property
     def superblock_erases(self, /) -> NDArray[uint32]:
-        """Times that it had been erased."""
+        """Erases of each superblock."""
     @property
     def superblock_slc_erases(self, /) -> NDArray[uint32]:
-        """How many of them followed use with one bit per cell."""
+        """Erases of each superblock after use with one bit per cell."""
     @property
     def superblock_state(self, /) -> NDArray[uint8]:
-        """What each superblock was doing at the end."""
+        """State of each superblock at the end."""
     @property
     def superblock_valid_pages(self, /) -> NDArray[uint32]:
-        """4 KiB pages of data in it."""
+        """Valid 4 KiB pages in each superblock."""
     @property
     def trigger(self, /) -> NDArray[uint8]:
-        """What a victim was begun by; 255 of other events."""
+        """Trigger of a victim's collection; 255 for other events."""
     @property
     def triggers(self, /) -> list[str]: ...
     @property
     def valid_pages(self, /) -> NDArray[uint32]:
-        """4 KiB pages that it held."""
+        """Valid 4 KiB pages in the superblock."""
 
 @final
 class Mark:
-    """Where a drive stood: what `VirtualDrive.live` goes on from."""
+    """A mark of a drive's state, for `VirtualDrive.live`."""
 
 @final
 class OpLatency:
-    """The requests of one kind in a replay on a real drive."""
+    """Requests of one operation in a replay on a real drive."""
     @property
     def latency(self, /) -> Histogram:
-        """Latencies, from when a request was due."""
+        """Latencies, measured from the time when a request was due."""
     @property
     def latency_ns_sum(self, /) -> int:
         """Sum of the latencies."""
     @property
     def service(self, /) -> Histogram:
-        """The drive's own share of them, from when a request was issued."""
+        """Service times, the drive's part of the latencies, measured from the issue of a request."""
 
 @final
 class Policy:
-    """Compiled code that takes decisions of a virtual drive."""
+    """Compiled code that makes decisions for a virtual drive."""
     @staticmethod
     def from_table(name: str, address: SupportsIndex) -> Policy:
         """
-        The plug-in `name`, "name@digest", whose table is at this address; raises `UserError` if it is of another
-        version. The table and the code of its functions must stay.
+        Creates the plug-in `name`, in the form "name@digest", from the table at this address.
+        Raises `UserError` if it has another version. The table and the code of its functions must
+        stay loaded.
         """
 
 @final
 class Profile:
-    """A drive profile that was checked: one resolved document, see docs/adr."""
+    """A checked drive profile: one resolved document, see docs/adr."""
     def __new__(cls, /, document: str, policy: Policy | None = None) -> Profile:
         """
-        `document` is the whole profile as JSON, `policy` the plug-in that it names; raises `UserError` naming the
-        field that is wrong.
+        `document` is the whole profile as JSON, `policy` the plug-in that it names. Raises
+        `UserError` with the name of the wrong field.
         """
     def __reduce__(self, /) -> tuple[type, tuple[str, Policy | None]]: ...
     @property
     def capacity_bytes(self, /) -> int:
-        """User capacity."""
+        """User capacity in bytes."""
     def check(self, /, workload: Workload) -> None:
-        """Raises `UserError` naming the field if a drive of this profile cannot run the workload."""
+        """
+        Raises `UserError` with the name of the field if a drive with this profile cannot run the
+        workload.
+        """
     @property
     def memory_bytes(self, /) -> int:
-        """Memory that a drive of this profile needs for its maps."""
+        """Memory for the maps of a drive with this profile, in bytes."""
 
 @final
 class Progress:
-    """How far a run has come, as of its last full second."""
+    """Progress of a run as of its last full second."""
     @property
     def bytes_per_s(self, /) -> int:
-        """Bytes of the last second."""
+        """Bytes in the last second."""
     @property
     def elapsed_s(self, /) -> float:
         """Virtual time since the start."""
     @property
     def iops(self, /) -> int:
-        """I/Os of the last second."""
+        """I/Os in the last second."""
     @property
     def requests(self, /) -> int:
-        """Requests of a trace that were replayed; 0 in other runs."""
+        """Trace requests replayed so far; 0 in other runs."""
     @property
     def temperature_c(self, /) -> float:
         """Temperature of the drive, degrees Celsius."""
 
 @final
 class RealReplayResult:
-    """A replay on a real drive up to its end; columns of shape (seconds,)."""
+    """Results of a replay on a real drive, up to its end; columns of shape (seconds,)."""
     @property
     def busy_ns(self, /) -> int:
         """Time with any request outstanding."""
     @property
     def completed(self, /) -> int:
-        """Requests that came back, failed ones included."""
+        """Requests completed, including failed ones."""
     @property
     def direct(self, /) -> bool:
-        """Whether the page cache was passed by."""
+        """True if direct I/O bypassed the page cache."""
     @property
     def end_ns(self, /) -> int:
-        """From the start to the last completion."""
+        """Time from the start to the last completion."""
     @property
     def ended(self, /) -> str:
         """ "complete", "time", "stopped", "failures" or "broken"."""
     @property
     def failed(self, /) -> list[tuple[int, str, int, int, int, int]]:
-        """The first 100 of them: number, kind, offset_bytes, bytes, errno, at_ns."""
+        """First 100 failed requests: number, operation, offset_bytes, bytes, errno, at_ns."""
     @property
     def failures(self, /) -> list[tuple[str, int, int]]:
-        """Failed requests: kind, errno (0 for less moved than asked), and how many."""
+        """
+        Failed requests: operation, errno (0 if fewer bytes were moved than requested), and their
+        number.
+        """
     @property
     def fixed_buffers(self, /) -> bool:
-        """Whether the kernel had the memory registered."""
+        """True if the memory was registered with the kernel."""
     @property
     def issued(self, /) -> int:
         """Requests issued."""
@@ -500,40 +520,40 @@ class RealReplayResult:
         """Requests issued late."""
     @property
     def late_not_read(self, /) -> int:
-        """Of these, the ones that were not read from the trace in time."""
+        """Late requests that were not read from the trace in time."""
     @property
     def late_queue_full(self, /) -> int:
-        """Of these, the ones that found the queue full."""
+        """Late requests that found the queue full."""
     @property
     def latency_ns_max(self, /) -> NDArray[uint64]:
-        """Longest of them."""
+        """Longest of these latencies."""
     @property
     def latency_ns_sum(self, /) -> NDArray[uint64]:
         """Sum of the latencies of reads and writes."""
     @property
     def lateness(self, /) -> Histogram:
-        """How late requests were issued."""
+        """Lateness of issued requests."""
     @property
     def lateness_ns_max(self, /) -> int:
-        """How late the latest was."""
+        """Longest lateness."""
     @property
     def length_ns(self, /) -> int:
-        """From the start to the end, idle time at both ends included."""
+        """Time from start to end, including idle time at both ends."""
     @property
     def ops(self, /) -> list[tuple[str, OpLatency]]:
-        """By kind of request: read, write, trim, flush."""
+        """Latencies by operation: read, write, trim, flush."""
     @property
     def outstanding_counts(self, /) -> list[int]:
         """
-        Reads and writes by the number outstanding when they were issued, themselves included: 1, 2, 3, 4-5,
-        6-10, 11-20, 21-32, above.
+        Reads and writes by the number outstanding at their issue, including themselves: 1, 2, 3,
+        4-5, 6-10, 11-20, 21-32, above.
         """
     @property
     def outstanding_max(self, /) -> int:
-        """Most of them at once."""
+        """Largest number of outstanding reads and writes."""
     @property
     def outstanding_ns(self, /) -> int:
-        """Reads and writes outstanding, summed over time."""
+        """Integral of the outstanding reads and writes over time."""
     @property
     def over_100_ms(self, /) -> int:
         """Reads and writes with a latency over 100 ms."""
@@ -548,19 +568,19 @@ class RealReplayResult:
         """Reads completed."""
     @property
     def reason(self, /) -> str:
-        """Why the trace could not be read further, if it could not."""
+        """Reason why the trace could not be read further, if so."""
     @property
     def skipped_flushes(self, /) -> int:
-        """Flushes that were left out."""
+        """Skipped flushes."""
     @property
     def skipped_trims(self, /) -> int:
-        """Trims that were left out."""
+        """Skipped trims."""
     @property
     def skipped_writes(self, /) -> int:
-        """Writes that were left out, in a replay of the reads only."""
+        """Skipped writes, in a replay of reads only."""
     @property
     def unanswered(self, /) -> int:
-        """Requests that never came back."""
+        """Requests that never completed."""
     @property
     def write_bytes(self, /) -> NDArray[uint64]:
         """Bytes written."""
@@ -570,25 +590,30 @@ class RealReplayResult:
 
 @final
 class ReplayControl:
-    """Watches and stops a replay on a real drive from another thread."""
+    """Monitors and stops a replay on a real drive from another thread."""
     def __new__(cls, /) -> ReplayControl: ...
     def progress(self, /) -> ReplayProgress:
-        """How far the replay has come."""
+        """Returns the progress of the replay."""
     def stop(self, /) -> None:
-        """Issue nothing more, wait for what is outstanding, and return what there is."""
+        """
+        Stops the replay: it issues nothing more, waits for outstanding requests, and returns its
+        results.
+        """
 
 @final
 class ReplayOptions:
     """
-    How a trace is replayed; times in seconds, `spin_us` in microseconds.
+    Options of a replay; times in seconds, `spin_us` in microseconds.
 
-    `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s` and
-    `time_percent` of the recording's length; "dependencies" issues each as soon as what it waited for in
-    the recording has completed. `rule` brings addresses beyond the target onto it: modulo its size ("fold"), or in
-    proportion ("scale"). `trim`: trims and flushes as well. `handle_by_device`: the number of a request's
-    device is its placement handle, on a virtual drive. The others are for real drives: `only_reads`; `zeros`
-    or random bytes of `seed` are written; `depth`, the most requests outstanding; `spin_us` is spun
-    before a request is due; `length_max_s` and `failures_max` end it; `buffered` by the page cache.
+    `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s`,
+    and scaled to `time_percent` of the recording's length; "dependencies" issues each request as
+    soon as all requests have completed that it waited for in the recording. `rule` maps addresses
+    beyond the target: modulo its size ("fold"), or in proportion ("scale"). `trim` includes trims
+    and flushes. `handle_by_device` uses the number of a request's device as its placement handle,
+    on a virtual drive. The other options are for real drives: `only_reads` replays reads only;
+    `zeros` writes zeros instead of random bytes from `seed`; `depth` is the most outstanding
+    requests; `spin_us` is the time to spin before a request is due; `length_max_s` and
+    `failures_max` end the replay; `buffered` uses the page cache.
     """
     def __new__(cls, /, **fields: Any) -> ReplayOptions: ...
     @property
@@ -600,16 +625,16 @@ class ReplayOptions:
 
 @final
 class ReplayProgress:
-    """How far a replay on a real drive has come."""
+    """Progress of a replay on a real drive."""
     @property
     def bytes(self, /) -> int:
         """Bytes read and written."""
     @property
     def done(self, /) -> int:
-        """Requests that came back, failed ones included."""
+        """Completed requests, including failed ones."""
     @property
     def elapsed_ns(self, /) -> int:
-        """Since the start."""
+        """Time since the start."""
     @property
     def failed(self, /) -> int:
         """Requests that failed."""
@@ -619,19 +644,19 @@ class ReplayProgress:
 
 @final
 class ReplayResult:
-    """A replay on a virtual drive."""
+    """Results of a replay on a virtual drive."""
     @property
     def busy_ns(self, /) -> int:
         """Time with at least one I/O outstanding."""
     @property
     def outstanding_counts(self, /) -> list[int]:
         """
-        I/Os by the number outstanding at their release, themselves included: 1, 2, 3, 4-5, 6-10, 11-20,
-        21-32, above.
+        I/Os by the number outstanding at their release, including themselves: 1, 2, 3, 4-5, 6-10,
+        11-20, 21-32, above.
         """
     @property
     def outstanding_max(self, /) -> int:
-        """Most outstanding at once."""
+        """Largest number outstanding."""
     @property
     def outstanding_mean(self, /) -> float:
         """Mean number outstanding over the busy time."""
@@ -643,38 +668,44 @@ class ReplayResult:
         """I/Os with a latency over 10 ms."""
     @property
     def run(self, /) -> RunResult:
-        """The columns and histograms, as of any run."""
+        """Columns and histograms, as of any run."""
     @property
     def skipped(self, /) -> int:
         """Trims and flushes that were not replayed."""
 
 @final
 class RunResult:
-    """A run: columns of shape (seconds,) unless something else is said."""
+    """Results of a run: columns of shape (seconds,) unless noted otherwise."""
     @property
     def after(self, /) -> Counters:
-        """The drive's counters after it."""
+        """The drive's counters after the run."""
     @property
     def before(self, /) -> Counters:
         """The drive's counters before the run."""
     @property
     def copied_4k(self, /) -> int | None:
-        """4 KiB copied meanwhile of the job's own span, of jobs that ran together and share none."""
+        """
+        4 KiB pages of the job's own span copied during the run; None unless jobs ran together on
+        spans that do not overlap.
+        """
     @property
     def end_ns(self, /) -> int:
-        """When the run ended, on the drive's clock."""
+        """End of the run, on the drive's clock."""
     @property
     def flush_latency_ns_sum(self, /) -> int:
         """Sum of their latencies."""
     @property
     def flushes(self, /) -> int:
-        """Flushes of a mix, which count nowhere else."""
+        """Flushes of a mix, which are in no other count."""
     @property
     def host_pages(self, /) -> NDArray[uint64]:
-        """4 KiB pages that the host had written by the end of each whole second, since the drive was made."""
+        """
+        4 KiB pages that the host had written by the end of each whole second, since the drive was
+        made.
+        """
     @property
     def inside(self, /) -> Inside | None:
-        """What happened inside the drive, if the run was asked to keep it."""
+        """Events inside the drive, if requested."""
     @property
     def latency_ns_max(self, /) -> NDArray[uint64]:
         """Longest latency."""
@@ -686,13 +717,13 @@ class RunResult:
         """I/Os whose data could not be read."""
     @property
     def placed_pages(self, /) -> NDArray[uint64]:
-        """4 KiB pages that had been programmed by then."""
+        """4 KiB pages programmed by the end of each whole second, since the drive was made."""
     @property
     def power_w(self, /) -> NDArray[float64]:
         """Mean power of each whole second, watt."""
     @property
     def power_w_peak(self, /) -> NDArray[float64]:
-        """Highest power of a tenth of each whole second."""
+        """Highest power over a tenth of each whole second, watt."""
     @property
     def queue_ios(self, /) -> NDArray[uint64]:
         """I/Os of each submission queue, shape (queues,)."""
@@ -710,16 +741,16 @@ class RunResult:
         """Reads completed."""
     @property
     def samples(self, /) -> Samples | None:
-        """Every n-th I/O, if the run was asked to keep them."""
+        """Every n-th I/O, if requested."""
     @property
     def stable(self, /) -> bool:
-        """Whether the rule for stability ended it."""
+        """True if the stability rule ended the run."""
     @property
     def stage_ns(self, /) -> dict[str, NDArray[uint64]]:
         """Sum of the time spent in each stage, by its name."""
     @property
     def start_ns(self, /) -> int:
-        """When the run began, on the drive's clock."""
+        """Start of the run, on the drive's clock."""
     @property
     def temperature_c(self, /) -> NDArray[float64]:
         """Temperature at the end of each whole second, degrees Celsius."""
@@ -731,10 +762,10 @@ class RunResult:
         """Sum of their latencies."""
     @property
     def trims(self, /) -> int:
-        """Trims of a mix, which count nowhere else."""
+        """Trims of a mix, which are in no other count."""
     @property
     def worn_out(self, /) -> bool:
-        """Whether it ended because the flash is worn out: what follows is refused."""
+        """True if the run ended because the flash is worn out; the drive refuses all later writes."""
     @property
     def write_bytes(self, /) -> NDArray[uint64]:
         """Bytes written."""
@@ -750,16 +781,16 @@ class Samples:
     """Every n-th I/O of a run; arrays of shape (samples,)."""
     @property
     def at_ns(self, /) -> NDArray[uint64]:
-        """When the host made the request, from the start of the run."""
+        """Time when the host made the request, from the start of the run."""
     @property
     def bytes(self, /) -> NDArray[uint64]:
         """Length of the request in bytes."""
     @property
     def is_write(self, /) -> NDArray[bool_]:
-        """Whether it was a write."""
+        """True for writes."""
     @property
     def latency_ns(self, /) -> NDArray[uint64]:
-        """Until it was completed."""
+        """Latency of the request."""
     @property
     def offset_bytes(self, /) -> NDArray[uint64]:
         """First byte of the request."""
@@ -767,79 +798,86 @@ class Samples:
 @final
 class Server:
     """
-    Drives that listen from the moment this is made, and answer while `run` runs.
+    A server of virtual drives; it listens as soon as it is created, and responds while `run` runs.
 
-    `profiles`: what the drives are. `document`: `server`, a table of what they share, and `drives`, a list of tables in
-    the order of the profiles, with the keys of `Options` and `DriveOptions` in `crates/serve/src/server/options.rs`.
+    `profiles`: profiles of the drives. `document`: `server`, a table of common options, and
+    `drives`, a list of tables in the order of the profiles, with the keys of `Options` and
+    `DriveOptions` in `crates/serve/src/server/options.rs`.
     """
     def __new__(
         cls, /, profiles: SupportsGetItem[int, Profile], document: dict[str, object]
     ) -> Server: ...
     @property
     def addresses(self, /) -> list[str]:
-        """Addresses that it listens at, with the ports that it was given."""
+        """Addresses that it listens on, with the assigned ports."""
     def run(self, /) -> Incomplete:
-        """Serve until stopped; the figures of each drive, as the control socket's `status` has them."""
+        """
+        Serves until stopped; returns the figures of each drive, as in the control socket's
+        `status`.
+        """
     def status(self, /) -> Incomplete:
-        """Figures so far of each drive that runs."""
+        """Returns the figures so far of each running drive."""
     def stop(self, /) -> None:
-        """Complete what is under way, then end."""
+        """Completes outstanding requests, then ends."""
 
 @final
 class Survey:
-    """What a look through a whole trace finds."""
+    """Results of a survey of a trace."""
     @property
     def length_s(self, /) -> float | None:
-        """When the last request is due; None where only the drive can say."""
+        """Due time of the last request; None if it depends on the drive."""
     @property
     def reads(self, /) -> int:
         """Reads."""
     @property
     def recorded_bytes(self, /) -> int:
-        """Where the highest address ends."""
+        """End of the highest address."""
     @property
     def requests(self, /) -> int:
-        """Requests, trims and flushes included."""
+        """Requests, including trims and flushes."""
     @property
     def writes(self, /) -> int:
         """Writes."""
 
 @final
 class TraceBatches:
-    """A trace in the order of its times; reading releases the interpreter lock."""
+    """A trace in time order; reading releases the interpreter lock."""
     def next(self, /) -> TraceColumns | None:
-        """The next requests; None at the end."""
+        """Returns the next requests; None at the end."""
     def summary(self, /) -> TraceSummary:
-        """What was read so far."""
+        """Returns a summary of the reading so far."""
 
 @final
 class TraceColumns:
     """Requests of a trace; arrays of shape (n,), n up to 262,144."""
     @property
     def at_ns(self, /) -> NDArray[uint64]:
-        """When each was issued, from 0 at the first request."""
+        """Issue time of each request, from 0 at the first one."""
     @property
     def bytes(self, /) -> NDArray[uint64]:
         """Length of the request in bytes; 0 for a flush."""
     @property
     def device(self, /) -> NDArray[uint32]:
-        """Device, as the recording numbers it."""
+        """Number of the device in the recording."""
     @property
     def offset_bytes(self, /) -> NDArray[uint64]:
         """First byte of the request."""
     @property
     def op(self, /) -> NDArray[uint8]:
-        """0 read, 1 write, 2 trim, 3 flush."""
+        """Operation: 0 read, 1 write, 2 trim, 3 flush."""
     @property
     def response_ns(self, /) -> NDArray[int64]:
-        """How long it took; -1 where it is not known."""
+        """Response time; -1 if unknown."""
 
 @final
 class TraceInfo:
-    """A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has no such I/O."""
+    """
+    Statistics of a trace, see docs/concepts/traces.md. Fields are None if the trace lacks the
+    information or has no such I/O.
+    """
     @property
     def address_end_bytes(self, /) -> int | None:
-        """Where the highest address ends, of any device."""
+        """End of the highest address, of any device."""
     @property
     def address_start_bytes(self, /) -> int | None:
         """Lowest address that is read or written, of any device."""
@@ -863,7 +901,7 @@ class TraceInfo:
         """Mean of the outstanding requests at arrival."""
     @property
     def queue_depth_share(self, /) -> list[tuple[str, float]] | None:
-        """Shares by outstanding requests at arrival, itself included."""
+        """Shares by outstanding requests at arrival, including the request itself."""
     @property
     def read_bytes(self, /) -> int:
         """Bytes read."""
@@ -872,7 +910,7 @@ class TraceInfo:
         """Number of reads."""
     @property
     def sequential_share(self, /) -> float | None:
-        """Share that begins where one of the last 32 of its kind and device ended."""
+        """Share of I/Os that begin where one of the last 32 of the same kind and device ended."""
     @property
     def size_share(self, /) -> list[tuple[str, float]] | None:
         """Shares of reads and writes by size."""
@@ -888,11 +926,11 @@ class TraceInfo:
 
 @final
 class TraceSource:
-    """Where the requests of a trace come from: a recorded file, or the synthesizer."""
+    """Source of a trace's requests: a recorded file, or the synthesizer."""
     def batches(self, /) -> TraceBatches:
-        """Its requests in the order of their times, as batches of columns."""
+        """Returns the requests in time order, as batches of columns."""
     def convert(self, /, out: str | PathLike[str], to: str) -> TraceSummary:
-        """Writes the trace into `out` as "iolog" or "csv"; says what was read."""
+        """Writes the trace into `out` as "iolog" or "csv"; returns a summary of the reading."""
     @staticmethod
     def file(
         path: str | PathLike[str],
@@ -903,24 +941,25 @@ class TraceSource:
         columns: str | None = None,
     ) -> TraceSource:
         """
-        A recorded file of one of `trace_formats()`, None to detect it. `time_unit`: of its
-        times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file; `columns`: which
-        column of either holds what, as "time=ts:us,offset=lba:512".
+        Creates a source for a recorded file in one of `trace_formats()`, or None to detect the
+        format. `time_unit`: unit of its times, "s", "ms", "us" or "ns". `unpacked`: for a Parquet
+        file, its columns as a CSV file. `columns`: map of columns for either, like
+        "time=ts:us,offset=lba:512".
         """
     def info(self, /) -> tuple[TraceInfo, TraceSummary]:
-        """The trace's statistics, and what was read."""
+        """Returns the trace's statistics, and a summary of the reading."""
     @property
     def name(self, /) -> str:
-        """The file's name, or that of the synthesized trace."""
+        """Name of the file or of the synthesized trace."""
     @property
     def path(self, /) -> Path | None:
-        """The recorded file; None of a synthesized trace."""
+        """Path of the recorded file; None for a synthesized trace."""
     def requests(self, /) -> int | None:
-        """Number of requests of a synthesized trace; None of a file."""
+        """Returns the number of requests of a synthesized trace; None for a file."""
     def sorted(self, /) -> TraceSource:
         """
-        The same trace, sorted through a temporary file first: needed only where a request comes more than 262,144
-        requests late.
+        Returns the same trace, sorted through a temporary file first. Only needed if a request is
+        more than 262,144 requests late.
         """
     @staticmethod
     def synth(
@@ -930,42 +969,45 @@ class TraceSource:
         profile: str | None = None,
     ) -> TraceSource:
         """
-        A synthesized trace: one of `synth_names()`, with `scale` times the published number of I/Os;
-        `profile` replaces its profile by another one's text.
+        Creates a source for a synthesized trace: one of `synth_names()`, with `scale` times the
+        published number of I/Os. `profile` is the text of a profile to use instead.
         """
 
 @final
 class TraceSummary:
-    """What was read of a trace."""
+    """Summary of reading a trace."""
     @property
     def format(self, /) -> str:
-        """The format, or "synthesized"."""
+        """Name of the format, or "synthesized"."""
     @property
     def notes(self, /) -> list[str]:
-        """What was skipped, and what to doubt, in sentences."""
+        """Skipped entries and possible problems, one sentence each."""
     @property
     def requests(self, /) -> int:
         """Number of requests."""
 
 @final
 class TrimCheckResult:
-    """One half of a TRIM check on a virtual drive."""
+    """Results of one half of a TRIM check on a virtual drive."""
     @property
     def mapped(self, /) -> int:
-        """How many of them still give what was written; the others give zeros."""
+        """Pages of the middle halves that still return the written data; the others return zeros."""
     @property
     def outer_lost(self, /) -> int:
-        """Pages of the outer quarters that no longer give what was written."""
+        """Pages of the outer quarters that no longer return the written data."""
     @property
     def pages(self, /) -> int:
         """4 KiB pages of the middle halves."""
     @property
     def run(self, /) -> RunResult:
-        """The reads of the extents' middle halves, 4 KiB at queue depth 1."""
+        """Reads of the extents' middle halves, 4 KiB at queue depth 1."""
 
 @final
 class VirtualArray:
-    """Virtual drives that a host sees as one, as Linux md does; the drives stay the caller's."""
+    """
+    Virtual drives that a host sees as one drive, like a Linux md array. The drives remain
+    accessible to the caller.
+    """
     def __new__(
         cls,
         /,
@@ -975,20 +1017,23 @@ class VirtualArray:
         good_bytes: SupportsGetItem[int, SupportsIndex | None],
     ) -> VirtualArray:
         """
-        Of these drives; `good_bytes` is up to where the data of each is good, None of one that failed and -1 of one that is
-        whole. Raises `UserError` for what is no array.
+        Creates an array of `members`. `good_bytes` gives the end of each member's valid data: None
+        for a failed member, -1 for a complete one. Raises `UserError` for an impossible array.
         """
     def capacity_bytes(self, /) -> int:
-        """What the host can write."""
+        """Returns the capacity for the host in bytes."""
     def good_bytes(self, /) -> list[int | None]:
-        """Up to where the data of each member is good, in bytes: None of one that failed, -1 of one that is whole."""
+        """
+        Returns the end of each member's valid data in bytes: None for a failed member, -1 for a
+        complete one.
+        """
     def rebuild(
         self,
         /,
         control: Control | None = None,
         rebuild_rate: SupportsFloat | SupportsIndex | None = None,
     ) -> float:
-        """Rebuild members that are not whole, with nothing else to do; the seconds that it took."""
+        """Rebuilds incomplete members, without host requests; returns the elapsed seconds."""
     def run_jobs(
         self,
         /,
@@ -996,33 +1041,42 @@ class VirtualArray:
         control: Control | None = None,
         rebuild_rate: SupportsFloat | SupportsIndex | None = None,
     ) -> list[RunResult]:
-        """As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many bytes a second at most."""
+        """
+        Runs jobs like `VirtualDrive.run_jobs`. Incomplete members are rebuilt in parallel, at
+        `rebuild_rate` bytes per second at most.
+        """
     def stripe_bytes(self, /) -> int:
-        """The host's data in a stripe."""
+        """Returns the bytes of host data per stripe."""
 
 @final
 class VirtualDrive:
-    """A virtual drive in memory; what it runs releases the interpreter lock, and Ctrl-C stops it."""
+    """
+    A virtual drive in memory. Its methods release the interpreter lock while they run, and Ctrl-C
+    stops them.
+    """
     def __new__(cls, /, profile: Profile, seed: SupportsIndex) -> VirtualDrive: ...
     @property
     def capacity_bytes(self, /) -> int:
-        """User capacity."""
+        """User capacity in bytes."""
     def copy(self, /) -> VirtualDrive:
-        """Another drive in the same state: both go on bit for bit the same."""
+        """Returns another drive in the same state; both continue identically, bit for bit."""
     def copy_from(self, /, other: VirtualDrive) -> None:
-        """Make this drive a copy of another, in its memory where that fits."""
+        """Turns this drive into a copy of another; reuses its memory where it fits."""
     def counters(self, /) -> Counters:
-        """What the drive has counted since it was made."""
+        """Returns the counters since the drive was made."""
     def decisions(self, /) -> Decisions | None:
-        """What the policy plug-in was asked since the drive was made; None without one."""
+        """
+        Returns the number of decisions of the policy plug-in since the drive was made; None without
+        a plug-in.
+        """
     def discard(self, /, start_bytes: SupportsIndex, length_bytes: SupportsIndex) -> None:
-        """Discard (TRIM, Deallocate) an extent."""
+        """Discards (TRIM, Deallocate) an extent."""
     def fail_die(self, /, die: SupportsIndex) -> None:
-        """A die fails now."""
+        """Makes a die fail now."""
     def failed_dies(self, /) -> tuple[list[int], bool]:
-        """Dies that failed, in order, and whether what lay on them is still being moved."""
+        """Returns the failed dies in order, and whether their data is still being rebuilt."""
     def health(self, /) -> Health:
-        """The health log at this moment."""
+        """Returns the health log at this time."""
     def live(
         self,
         /,
@@ -1030,18 +1084,22 @@ class VirtualDrive:
         times: SupportsFloat | SupportsIndex,
         seconds: SupportsFloat | SupportsIndex,
     ) -> None:
-        """What happened since the mark happens `times` times more, in so many seconds, without being simulated."""
+        """
+        Repeats the activity since the mark `times` times, over `seconds` seconds, without
+        simulating it.
+        """
     def mark(self, /) -> Mark:
-        """Where the drive stands now, for `live`."""
+        """Returns a mark of the drive's present state, for `live`."""
     def placement(self, /) -> list[HandleUse]:
         """
-        What went through each placement handle since the drive was made, reclaim group by group and, with initial isolation,
-        behind them all through the frontier of copies of each; empty without placement.
+        Returns the use of each placement handle since the drive was made, by reclaim group,
+        followed by the frontier of copies of each group if handles are initially isolated. Empty
+        without placement.
         """
     def power_cut(self, /) -> tuple[int, float]:
         """
-        Cut the power now and turn it on again: the 4 KiB pages whose newest data is lost, and the
-        seconds until the drive answers again.
+        Cuts the power now and turns it on again. Returns the number of 4 KiB pages whose newest
+        data is lost, and the seconds until the drive responds again.
         """
     def replay(
         self,
@@ -1051,15 +1109,18 @@ class VirtualDrive:
         control: Control | None = None,
         events: SupportsIndex = 0,
     ) -> ReplayResult:
-        """Replay a trace, from the drive's present state and time on; `events`: as of `run`."""
+        """Replays a trace, from the drive's present state and time on; `events` is as in `run`."""
     def reset(self, /, profile: Profile, seed: SupportsIndex) -> None:
-        """Make it a new drive of this profile, in its memory where that fits."""
+        """
+        Turns this object into a new drive with the given profile; reuses the old drive's memory
+        where it fits.
+        """
     def rest(self, /, seconds: SupportsFloat | SupportsIndex) -> None:
-        """Leave the drive idle for some seconds of its time."""
+        """Leaves the drive idle for some seconds of its time."""
     def restore(self, /, profile: Profile, path: str | PathLike[str]) -> None:
         """
-        Make it a drive of this profile in a state that was saved, in its memory where that fits; after an
-        error the drive is gone until `reset`.
+        Turns this object into a drive with the given profile in a saved state; reuses its memory
+        where it fits. After an error there is no drive until `reset`.
         """
     def run(
         self,
@@ -1071,8 +1132,9 @@ class VirtualDrive:
         events: SupportsIndex = 0,
     ) -> RunResult:
         """
-        Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O, and
-        with `events` what happens inside the drive: that many events at most.
+        Runs a workload, from the drive's present state and time on. Keeps every `sample_every`-th
+        I/O. If `events` is above 0, also keeps up to `events` events inside the drive, and its
+        activity.
         """
     def run_jobs(
         self,
@@ -1082,15 +1144,21 @@ class VirtualDrive:
         events: SupportsIndex = 0,
     ) -> list[RunResult]:
         """
-        Run several workloads at once, each with its seed; their results in the same order. `events`: as of
-        `run`; what happened inside, of all together, is in the first result.
+        Runs several workloads at once, each with its seed; returns their results in the same order.
+        `events` is as in `run`; the events of all workloads together are in the first result.
         """
     def sanitize(self, /, method: str, passes: SupportsIndex = 1) -> float:
-        """Sanitize as a command, by "block" or "crypto" erase or so many passes of "overwrite"; returns its seconds."""
+        """
+        Sanitizes the drive with a command: "block" or "crypto" erase, or `passes` passes of
+        "overwrite". Returns its duration in seconds.
+        """
     def save(self, /, path: str | PathLike[str]) -> None:
-        """Write the drive's whole state to a file."""
+        """Writes the drive's whole state to a file."""
     def secure_erase(self, /) -> None:
-        """Purge it in no time, as between tests: all data gone, all flash erased; wear stays."""
+        """
+        Purges the drive in no time, as between tests: all data is gone, all flash erased; wear
+        remains.
+        """
     def trim_check(
         self,
         /,
@@ -1102,33 +1170,34 @@ class VirtualDrive:
         control: Control | None = None,
     ) -> TrimCheckResult:
         """
-        Write a pattern to the extents that begin at `starts`, or with `discard` discard their middle
-        halves; then read the middle halves `reads` times, 4 KiB at queue depth 1.
+        Writes a pattern to the extents that begin at `starts`, or with `discard` discards their
+        middle halves; then reads the middle halves `reads` times, 4 KiB at queue depth 1.
         """
     def zones(self, /) -> list[Zone]:
-        """The zones, in the order of their addresses; empty on a drive without."""
+        """Returns the zones in address order; empty for a drive without zones."""
 
 @final
 class Workload:
     """
-    A closed loop on a span of a drive: what suites and the library resolve their workloads to.
+    A closed loop on a span of a drive; suites and the library convert their workloads to this form.
 
-    The fields are those of `workload_fields`; what is left out has the core's default. It ends with the first of
-    `stop`: `duration_s` of the drive's time, `bytes` requested, and `stable`, a table of `window_s`, `within_percent` of
-    the mean within which its data rates lie, and `min_s`, the earliest end. With none of them it ends when each block
-    has come, if the offsets go over the span in passes. Raises `UserError` naming a field that is not allowed.
+    The fields are those of `workload_fields`; missing fields have the core's defaults. The workload
+    ends with the first of `stop`: `duration_s` of the drive's time, `bytes` requested, and
+    `stable`, a table of `window_s`, `within_percent` of the mean within which its data rates lie,
+    and `min_s`, the earliest end. With none of them it ends after one pass over the span, if the
+    offsets have passes. Raises `UserError` with the name of a field that is not allowed.
     """
     def __new__(cls, /, **fields: Any) -> Workload: ...
 
 @final
 class Zone:
-    """A zone of a drive that has them."""
+    """A zone of a zoned drive."""
     @property
     def state(self, /) -> str:
         """ "empty", "implicitly open", "explicitly open", "closed" or "full"."""
     @property
     def written_bytes(self, /) -> int:
-        """What the host has written to it: its write pointer, but for a zone that was finished."""
+        """Bytes that the host has written to it: its write pointer, except for a finished zone."""
 
 def replay_real(
     source: TraceSource,
@@ -1142,24 +1211,28 @@ def replay_real(
     control: ReplayControl,
 ) -> RealReplayResult:
     """
-    Replays a trace on a file or block device; Ctrl-C ends it, and the result says what happened until then.
+    Replays a trace on a file or block device. Ctrl-C ends it; the result covers the time until
+    then.
 
-    `capacity_bytes` of the target may be used, `block_bytes` is its logical block, `recorded_bytes` is
-    where the recording's highest address ends. The replay runs in a thread of its own, so that whoever
-    holds the interpreter's lock cannot make it late.
+    `capacity_bytes` is the size of the target that may be used, `block_bytes` its logical block,
+    `recorded_bytes` the end of the recording's highest address. The replay runs in a thread of its
+    own, so that the interpreter lock cannot delay it.
     """
 
 def replay_survey(source: TraceSource, options: ReplayOptions) -> Survey:
-    """A look through the whole trace; nothing is issued. Raises `TraceOrderError` if it must be sorted first."""
+    """
+    Surveys the whole trace; nothing is issued. Raises `TraceOrderError` if the trace must be sorted
+    first.
+    """
 
 def synth_names() -> list[str]:
-    """Names of the traces that are synthesized."""
+    """Returns the names of the traces that can be synthesized."""
 
 def synth_profile(name: str) -> str:
-    """The profile of a synthesized trace, as TOML."""
+    """Returns the profile of a synthesized trace, as TOML."""
 
 def trace_formats() -> list[str]:
-    """Names of the formats that are read."""
+    """Returns the names of the formats that can be read."""
 
 def victim_policies() -> list[tuple[str, str, str | None]]:
     """
@@ -1168,4 +1241,4 @@ def victim_policies() -> list[tuple[str, str, str | None]]:
     """
 
 def workload_fields() -> list[tuple[str, str, str]]:
-    """The fields of a workload: name, default as JSON, and what is allowed on any drive."""
+    """Returns the fields of a workload: name, default as JSON, and allowed values on any drive."""

@@ -11,11 +11,11 @@
 //! standards negotiate it. For reads, the drive writes packets of the largest payload to the host.
 //! For writes, it reads from the host's memory: it has as many outstanding requests as tags, each
 //! answered by completions. A request occupies its tag for the round trip and for its own data. The
-//! rate is therefore the smaller of the wire's rate less overhead and tags x request / (round trip
-//! + time of the request's data). The first data arrives after the round trip. With few tags, the
-//! rate includes the wait for the other requests; the part of the round trip that this wait covers
-//! is not counted again. All of this is computed once; a transfer then takes its bytes times a
-//! constant. Left out: link errors and replays; packets without payload (read requests,
+//! rate is therefore the smaller of two: the wire's rate less overhead, and tags x request divided
+//! by the round trip plus the time of the request's data. The first data arrives after the round
+//! trip. With few tags, the rate includes the wait for the other requests; the part of the round
+//! trip that this wait covers is not counted again. All of this is computed once; a transfer then
+//! takes its bytes times a constant. Left out: link errors and replays; packets without payload (read requests,
 //! acknowledgements, credits), 3 to 5 % of the other direction; SATA's ALIGN primitives (under 1
 //! %).
 

@@ -97,7 +97,8 @@ pub struct Engine {
     latencies: LatencyMonitor,
     /// Time for which the requests of this iteration could not be read, on the host's clock.
     starved: Nanos,
-    /// Time up to which the model's flash core has been served.
+    /// Time up to which the model's flash core has been served with commands that a later one could
+    /// still have passed.
     served: Nanos,
     traffic: Traffic,
     snapshots: Snapshots,
@@ -287,7 +288,11 @@ impl Engine {
             if !next.settled && next.at > until {
                 return;
             }
-            self.served = self.served.max(next.at);
+            // A settled command waits only for earlier ones, so later requests may arrive before it
+            // reaches the flash core.
+            if !next.settled {
+                self.served = self.served.max(next.at);
+            }
             match self.device.serve() {
                 Ok(None) => {}
                 Ok(Some(served)) => {

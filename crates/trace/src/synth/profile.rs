@@ -218,8 +218,9 @@ impl Profile {
             return self.refuse("chosen.small_bytes", allowed);
         }
         let taken = [4, 8, 16, 32, 64, 128];
-        let other =
-            |kib: &u64| *kib > 0 && kib * 1024 <= BYTES_MAX && kib % 4 == 0 && !taken.contains(kib);
+        let other = |kib: &u64| {
+            *kib > 0 && kib * 1024 <= BYTES_MAX && kib.is_multiple_of(4) && !taken.contains(kib)
+        };
         if !(2..=16).contains(&c.other_kib.len()) || !c.other_kib.iter().all(other) {
             let allowed = "two to sixteen multiples of 4 that are not in the table";
             return self.refuse("chosen.other_kib", allowed);
