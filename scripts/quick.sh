@@ -10,7 +10,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/common.sh
 
-[ -x .venv/bin/ruff ] && [ -e python/drivebay/_core.abi3.so ] || scripts/setup.sh --dev
+if ! [ -x .venv/bin/ruff ] || ! [ -e python/drivebay/_core.abi3.so ]; then
+    scripts/setup.sh --dev
+fi
 mkdir -p .tools
 lint_while_compiling
 mapfile -t changed < <({
