@@ -1286,7 +1286,7 @@ def test_a_report_replaces_no_other_file(
     mine.write_text("<html>my thesis</html>")
     folder = str(made_result.make(tmp_path / "r", suite="quick", only=("random-read",), quick=True))
     assert entry.run(["report", folder, "--out", str(mine)]) == 2
-    assert "is no report of drivebay" in capsys.readouterr().err
+    assert "is not a drivebay report" in capsys.readouterr().err
     assert mine.read_text() == "<html>my thesis</html>"
     for _ in range(2):
         assert entry.run(["report", folder, "--out", str(tmp_path / "page.html")]) == 0

@@ -190,7 +190,7 @@ def test_a_file_whose_holes_cannot_be_asked_for_is_not_blank(
         entry.main(["check-trim", str(file)])
     assert ended.value.code == 2 and "did not write" in capfd.readouterr().err
     with ServedFile(file) as served:
-        assert "holds data" in served.foreign
+        assert "contains data" in served.foreign
     assert holds(file)
 
 
@@ -244,7 +244,7 @@ def test_a_served_file_is_known_again_until_somebody_else_writes_to_it(tmp_path:
     before = file.stat()
     put(file)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert "holds data that no served drive has written" in served(file)
+    assert "contains data that no served drive has written" in served(file)
 
 
 def test_a_review_does_not_take_a_served_file_for_its_own_nor_a_server_a_reviews(
@@ -258,7 +258,7 @@ def test_a_review_does_not_take_a_served_file_for_its_own_nor_a_server_a_reviews
     found = target_device.find(str(other))
     with contextlib.closing(ExclusiveHandle(found, permission=OverwritePermission())) as handle:
         os.pwrite(handle.fd(to_write=True), b"a phase", 0)
-    assert "holds data" in served(other)
+    assert "contains data" in served(other)
 
 
 def test_after_a_killed_server_the_owner_names_the_file_again(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_copy_of_a_served_file_is_not_its_own(tmp_path: Path) -> None:
     file, copy = sparse(tmp_path / "d.img", GIB), tmp_path / "copy.img"
     assert served(file) == ""
     subprocess.run(["cp", "--archive", "--sparse=always", file, copy], check=True)
-    assert "holds data" in served(copy)
+    assert "contains data" in served(copy)
 
 
 # --- other programs -------------------------------------------------------------------------------

@@ -317,4 +317,4 @@ def test_a_served_file_that_may_have_changed_is_named_again(tmp_path: Path) -> N
         file.seek(MIB)
         file.write(PART)
     os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert "holds data that no served drive has written" in refused()
+    assert "contains data that no served drive has written" in refused()

@@ -125,7 +125,7 @@ def test_a_killed_server_leaves_what_was_flushed(tmp_path: Path) -> None:
         one.process.send_signal(signal.SIGKILL)
         one.process.wait()
     (tmp_path / "control.sock").unlink()
-    with served(tmp_path, *image) as one:
+    with served(tmp_path, *image, "--foreign-data") as one:
         said = _run("qemu-io", "-f", "raw", "-c", "read -P 0x42 1M 64k", one.uri)
         assert "verification failed" not in said
         one.end()

@@ -142,7 +142,7 @@ def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date
         drive.process.kill()
         drive.process.wait()
     (tmp_path / "control.sock").unlink()
-    with served(tmp_path, *ours, drive=SMALL) as drive:
+    with served(tmp_path, *ours, "--foreign-data", drive=SMALL) as drive:
         said = _qemu_io(drive, "read -P 1 0 8M", "read -P 2 16M 64k")
         assert "verification failed" not in said
         drive.end()
@@ -193,7 +193,7 @@ def test_a_snapshot_comes_back_and_a_clone_of_it_starts_another_server(tmp_path:
         unknown = _ctl(drive, "restore", "new")
         assert unknown.returncode == 2 and unknown.stderr.endswith("hint: aged\n")
         drive.end()
-    theirs = ("--data", str(clone / "data"), "--state", str(clone / "state"))
+    theirs = ("--data", str(clone / "data"), "--state", str(clone / "state"), "--foreign-data")
     with served(tmp_path, *theirs, drive=SMALL) as drive:
         assert "verification failed" not in _qemu_io(drive, *after)
         drive.end()

@@ -7,7 +7,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
@@ -210,7 +209,6 @@ impl Snapshots {
         let partial = tempfile::Builder::new().prefix(".drive-clone-").tempdir_in(parent)?;
         let data = File::create_new(partial.path().join("data"))?;
         store.copy_snapshot(number, &data)?;
-        mark_served(&data)?;
         data.sync_all()?;
         state::save(&self.taken[number].device, &partial.path().join("state"))?;
         fs::rename(partial.path(), folder)?;
@@ -218,20 +216,6 @@ impl Snapshots {
         let _ = partial.keep();
         Ok(File::open(parent)?.sync_all()?)
     }
-}
-
-/// Marks a file as the data of a served drive, which `targets/safety/marks.py` checks for `--data`.
-/// The mark contains the inode number, so that it is not valid for a copy. Without file system
-/// attributes there is no mark, and the next server asks.
-fn mark_served(file: &File) -> io::Result<()> {
-    let inode = file.metadata()?.ino().to_string();
-    let _ = rustix::fs::fsetxattr(
-        file,
-        "user.drivebay.served",
-        inode.as_bytes(),
-        rustix::fs::XattrFlags::empty(),
-    );
-    Ok(())
 }
 
 /// Approximate memory of a model: nearly all of it is the map and its reverse.

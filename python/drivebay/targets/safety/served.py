@@ -69,7 +69,7 @@ class ServedFile:
         ):
             self.foreign = "was being served when its server was killed: it may have changed since"
         else:
-            self.foreign = "holds data that no served drive has written"
+            self.foreign = "contains data that no served drive has written"
 
     def begin(self) -> None:
         """Marks the file as being served; the server has its lock. Raises UserError if another
