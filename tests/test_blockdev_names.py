@@ -43,6 +43,7 @@ class FakeSysfs:
 def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSysfs:
     fake = FakeSysfs(tmp_path / "sys")
     monkeypatch.setattr(in_use, "SYS_BLOCK", fake.blocks)
+    monkeypatch.setattr(in_use, "is_locked", lambda path: False)  # there is no such node
     return fake
 
 
