@@ -141,7 +141,7 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"offsets": "zipf:5.1"}, "zipf:THETA"),
         ({"offsets": "zipf:1/0"}, "zipf:THETA"),
         ({"offsets": "zipf:1/4097"}, "zipf:THETA"),
-        ({"offsets": "zoned:50/50:49/50"}, "100 each together"),
+        ({"offsets": "zoned:50/50:49/50"}, "add up to 100 each"),
         (
             {"offsets": "zoned:100/50:0/50", "span_bytes": 4096},
             "with at least one block in every zone",
@@ -298,7 +298,7 @@ def test_open_zones_are_for_virtual_drives_and_a_real_review_goes_on_without() -
     assert set(suite.ids) - set(rest.ids) == {"waf-by-open-zones"}
     alone = suite.selected(("waf-by-open-zones",))
     assert alone.in_real_time().ids == alone.ids, "what was asked for is refused, not left out"
-    with pytest.raises(ValueError, match="writes alone"):
+    with pytest.raises(ValueError, match="open zones only for random writes"):
         suites.Workload(
             pattern="random", read_percent=1, block_bytes=4096, queue_depth=1, duration_s=1,
             offsets="open-zones:4/93",

@@ -98,7 +98,7 @@ const PLAIN: [(&str, Offsets); 3] = [
     ("permutation", Offsets::Permutation),
     ("permutation-repeated", Offsets::PermutationRepeated),
 ];
-const ZONES: &str = "ACCESS/SIZE:..., whole percentages contains the accesses and contains the span that add up to 100 each, at most 64 \
+const ZONES: &str = "ACCESS/SIZE:..., whole percentages of the accesses and of the span, which add up to 100 each, at most 64 \
                      zones";
 const FORMS: [Form; 5] = [
     ("zipf", "THETA or THETA/RANKS, above 0, up to 5, and 1 to 4096", parse_zipf),
