@@ -140,14 +140,14 @@ def _row(field: Field, dotted: str, kind: str) -> tuple[str, ...]:
             example += f" ({drive})"
     elif kind == "String":
         allowed = "text, without a source"
-    words = plain(field.words)
+    description = plain(field.description)
     if field.name == "victim_policy":
         policies = _core.victim_policies()
-        words += "".join(f" {code(word)}: {plain(about)}" for word, about, _ in policies)
+        description += "".join(f" {code(word)}: {plain(about)}" for word, about, _ in policies)
     return (
         code(field.name),
         unit,
-        plain(field.description),
+        description,
         "optional" if field.optional else "required",
         allowed,
         example,
