@@ -250,7 +250,7 @@ def test_ranked_bars_are_saved_with_the_bare_names_of_drives(browser: Any, ranke
     tab = Tab(browser, ranked)
     with tab.page.expect_download() as download:
         tab.page.locator("#among button[data-save=bars]").first.dispatch_event("click")
-    names = [line.split(",")[-3] for line in download.value.path().read_text().splitlines()]
+    names = [line.split(",")[-6] for line in download.value.path().read_text().splitlines()]
     assert "Samsung SM951 512 GB (AHCI)" in names and "xp941-512" in names
     tab.close()
 

@@ -429,7 +429,7 @@ def test_the_command_runs_here_reports_and_tells_of_a_wrong_scheduler(
     assert "2 runs" in err and "Traceback" not in err
     page = Path(summary["report"]).read_text()
     assert (
-        "nothing changes it" in page
+        "no parameter has an effect" in page
         and "ambient_c" in page
         and "http://" not in page.split("<script")[0].replace("http://www.w3.org/2000/svg", "")
     )

@@ -280,7 +280,7 @@ def test_a_trace_far_out_of_order_is_sorted_by_itself(here: Path) -> None:
     table = pq.read_table("far.parquet", columns=["at_ns", "op"])
     at = table["at_ns"].to_numpy()
     assert len(at) == count and (np.diff(at) > 0).all() and table["op"][0].as_py() == "write"
-    with pytest.raises(UserError, match="s before one that came"):
+    with pytest.raises(UserError, match="s earlier than one that is"):
         list(traces.batches(Path("far.csv")))
     in_order = traces.file_source(Path("far.csv")).sorted()
     sizes = [len(columns.op) for columns in traces.batches(in_order)]

@@ -121,7 +121,7 @@ def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_pat
     summary = json.loads(done.stdout)
     assert "link-pcie-1.0-x1" in summary["result"]
     page = (tmp_path / summary["comparison"]).read_text()
-    assert "Changed: link = PCIe 1.0 x1" in page and "What differs most" in page
+    assert "Changed: link = PCIe 1.0 x1" in page and "Largest differences" in page
     again = drivebay("review", "--resume", summary["result"], cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     for refused in (

@@ -15,9 +15,9 @@
 //! by the round trip plus the time of the request's data. The first data arrives after the round
 //! trip. With few tags, the rate includes the wait for the other requests; the part of the round
 //! trip that this wait covers is not counted again. All of this is computed once; a transfer then
-//! takes its bytes times a constant. Left out: link errors and replays; packets without payload (read requests,
-//! acknowledgements, credits), 3 to 5 % of the other direction; SATA's ALIGN primitives (under 1
-//! %).
+//! takes its bytes times a constant. Left out: link errors and replays; packets without payload
+//! (read requests, acknowledgements, credits), 3 to 5 % of the other direction; SATA's ALIGN
+//! primitives (under 1 %).
 
 use drivebay_units::Nanos;
 
