@@ -23,7 +23,7 @@ from typing import Any
 from drivebay.cli.entry import run as drivebay
 from drivebay.targets.safety import blockdev
 
-OUT = Path(sys.argv[1])
+OUT = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 SIZE_MIB = 1024
 SECTORS = SIZE_MIB * 2048
 DRIVE = "sm951-nvme-256"

@@ -307,6 +307,8 @@ def test_a_served_file_that_may_have_changed_is_named_again(tmp_path: Path) -> N
         return done.stderr
 
     with served(tmp_path, *options, drive=SMALL) as drive:
+        with data.open("r+b") as file:
+            file.write(PART)
         drive.process.kill()
         drive.process.wait()
     assert "its server was killed" in refused()
