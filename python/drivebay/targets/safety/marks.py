@@ -310,7 +310,8 @@ class KeptMark:
         open for writing, has it mapped or changes it meanwhile.
         """
         self.writing = False
-        with watch.writers_watched(self._fd, self._path) as disturbed:
+        # Closing is no sign here: io_uring releases a file of ours some time after its last request.
+        with watch.writers_watched(self._fd, self._path, watch.IN_MODIFY) as disturbed:
             others, before = disturbed(), _times(self._fd)
             wait_a_tick(self._fd)  # writes after this have a later time than our last write
             ours = note(
