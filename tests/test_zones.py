@@ -165,7 +165,7 @@ def test_writes_to_random_write_areas_come_at_any_depth_and_are_programmed_once(
     used = device.counters()
     assert used.placed_pages <= used.host_pages, "what is in the areas is not programmed yet"
     with pytest.raises(
-        UserError, match="zone_op: 'zrwa' is not allowed; must be zrwa only for whole"
+        UserError, match="zone_op: 'zrwa' is not allowed; must be zrwa only"
     ):
         small().device().run(load.model_copy(update={"bytes": zone}))
     with pytest.raises(UserError, match="power_loss_protection"):

@@ -310,7 +310,7 @@ class KeptMark:
         open for writing, has it mapped or changes it meanwhile.
         """
         self.writing = False
-        # Closing is no sign here: io_uring releases a file of ours some time after its last request.
+        # Closing is no sign here: io_uring releases our file some time after its last request.
         with watch.writers_watched(self._fd, self._path, watch.IN_MODIFY) as disturbed:
             others, before = disturbed(), _times(self._fd)
             wait_a_tick(self._fd)  # writes after this have a later time than our last write
