@@ -164,9 +164,7 @@ def test_writes_to_random_write_areas_come_at_any_depth_and_are_programmed_once(
     assert [one.state for one in device.zones()[:2]] == ["full"] * 2
     used = device.counters()
     assert used.placed_pages <= used.host_pages, "what is in the areas is not programmed yet"
-    with pytest.raises(
-        UserError, match="zone_op: 'zrwa' is not allowed; must be zrwa only"
-    ):
+    with pytest.raises(UserError, match="zone_op: 'zrwa' is not allowed; must be zrwa only"):
         small().device().run(load.model_copy(update={"bytes": zone}))
     with pytest.raises(UserError, match="power_loss_protection"):
         drivebay.drive("980-pro-1tb").with_("zns=4:1:1024/16").device()
