@@ -2,4 +2,5 @@
 
 mod every_state;
 mod files;
+mod readme;
 mod support;

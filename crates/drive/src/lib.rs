@@ -27,6 +27,7 @@ mod physics;
 mod plugin;
 mod policy_plugin;
 mod profile;
+pub mod samples;
 mod stage;
 mod superblock;
 mod timeline;

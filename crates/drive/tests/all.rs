@@ -25,6 +25,7 @@ mod power;
 mod power_cut;
 mod profile;
 mod prop_ftl;
+mod readme;
 mod reclaim_groups;
 mod reliability;
 mod sanitize;

@@ -1,22 +1,22 @@
-//! A TLC drive of 2019 compared with its data sheet: `drives/970-evo-plus-1tb.toml` (sources are
+//! A TLC drive of 2019 compared with its data sheet: `profiles/970-evo-plus-1tb.toml` (sources are
 //! there).
 //!
 //! The data sheet's depth of 32 is that of each of four workers.
 
 use crate::support::{at_depth, page};
+use drivebay_drive::samples::WINDOWS_8_1_Z97;
 use drivebay_drive::{Device, Io, Op, Spec};
 use drivebay_units::{Nanos, Rng};
 
-const PROFILE: &str = include_str!("../../../drives/970-evo-plus-1tb.toml");
-const BASE_HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
-const HOST: &str = include_str!("../../../hosts/windows-10-z270.toml");
+const PROFILE: &str = include_str!("profiles/970-evo-plus-1tb.toml");
+const HOST: &str = include_str!("profiles/windows-10-z270.toml");
 
 /// GB, and blocks of 128 KiB in it.
 const GB: f64 = 1e9;
 const BLOCKS_PER_GB: u64 = 7629;
 
 fn drive() -> Device {
-    let host = drivebay_drive::whole_profile(BASE_HOST, HOST).expect("the host is TOML");
+    let host = drivebay_drive::whole_profile(WINDOWS_8_1_Z97, HOST).expect("the host is TOML");
     let spec = Spec::from_family(&host.to_string(), PROFILE).unwrap_or_else(|e| panic!("{e}"));
     Device::new(spec, 1).expect("memory for what is written")
 }

@@ -7,7 +7,7 @@ use drivebay_drive::PolicyPlugin as _;
 use drivebay_drive::{DieRead, DriveView, HostWrite, Pace, RetriedRead, SuperblockView};
 use drivebay_plugin::{ABI, Functions, Loaded, PluginError, Table};
 
-#[path = "../../../python/drivebay/definitions/policy_template/src/abi.rs"]
+#[path = "template/abi.rs"]
 mod template;
 
 macro_rules! same_layout {

@@ -3,17 +3,15 @@
 //! Usage: steady [SECONDS] [READ_PERCENT] [full]. A drive with one die has the same code path per
 //! I/O as one with 64; the cost of memory accesses shows only on the full one (1 GB).
 
+use drivebay_drive::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, Pattern, Stop, Workload, run};
-
-const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 
 fn main() {
     let seconds: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(100.0);
     let read_percent: f64 = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(0.0);
     let full = std::env::args().nth(3).is_some_and(|word| word == "full");
-    let whole = include_str!("../../../drives/sm951-ahci-512.toml");
-    let small = whole
+    let small = SM951_AHCI_512
         .replace("channels = { value = 8", "channels = { value = 1")
         .replace("dies_per_channel = { value = 8", "dies_per_channel = { value = 1")
         .replace("value = 1000215216", "value = 15628360")
@@ -38,8 +36,8 @@ fn main() {
             "module_to_air_k_per_w = { value = 10, range = [9, 12]",
             "module_to_air_k_per_w = { value = 0.01",
         );
-    let text = if full { whole } else { small.as_str() };
-    let spec = Spec::from_family(HOST, text).unwrap_or_else(|e| panic!("{e}"));
+    let text = if full { SM951_AHCI_512 } else { small.as_str() };
+    let spec = Spec::from_family(WINDOWS_8_1_Z97, text).unwrap_or_else(|e| panic!("{e}"));
     let span_bytes = spec.capacity_bytes();
     let mut device = Device::new(spec, 1).expect("memory");
     let mut go = |pattern, read_percent, block_bytes, stop| {

@@ -5,28 +5,26 @@
 
 use std::time::Instant;
 
+use drivebay_drive::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, Pattern, ReplayOptions, Stop, Workload, replay, run};
 use drivebay_trace::{Pace, Profile, Rule, Synth};
 use drivebay_units::Nanos;
-
-const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let name = words.first().map_or("light", String::as_str);
     let scale = words.iter().find_map(|word| word.parse().ok()).unwrap_or(1.0);
     let has = |wanted: &str| words.iter().any(|word| word == wanted);
-    let text = include_str!("../../../drives/sm951-ahci-512.toml");
     let text = if has("heatsink") {
-        text.replace(
+        SM951_AHCI_512.replace(
             "module_to_air_k_per_w = { value = 10, range = [9, 12]",
             "module_to_air_k_per_w = { value = 3",
         )
     } else {
-        text.to_string()
+        SM951_AHCI_512.to_string()
     };
-    let spec = Spec::from_family(HOST, &text).unwrap_or_else(|e| panic!("{e}"));
+    let spec = Spec::from_family(WINDOWS_8_1_Z97, &text).unwrap_or_else(|e| panic!("{e}"));
     let span_bytes = spec.capacity_bytes();
     let mut device = Device::new(spec, 1).expect("memory");
     if has("full") {

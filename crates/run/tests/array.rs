@@ -1,5 +1,6 @@
 //! Tests of arrays against theory: member commands, bandwidth, latency, and the time of a rebuild.
 
+use drivebay_drive::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_run::{
     Array, Control, Layout, Level, Outcome, Pattern, Stop, WHOLE, Workload, run_array, run_jobs,
@@ -11,14 +12,12 @@ const MEMBER_SECTORS: u64 = 8_000_000;
 
 /// A small SM951 with `from` replaced by `to` in its profile.
 fn device_with(from: &str, to: &str) -> Device {
-    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
-    let text = include_str!("../../../drives/sm951-ahci-512.toml");
-    let small = text
+    let small = SM951_AHCI_512
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
         .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
         .replace("value = 1000215216", &format!("value = {MEMBER_SECTORS}"))
         .replace(from, to);
-    let mut whole = whole_profile(host, &small).unwrap_or_else(|e| panic!("{e}"));
+    let mut whole = whole_profile(WINDOWS_8_1_Z97, &small).unwrap_or_else(|e| panic!("{e}"));
     whole.remove("map_journal");
     let spec = Spec::from_toml(&whole.to_string()).unwrap_or_else(|e| panic!("{e}"));
     Device::new(spec, 1).expect("memory")

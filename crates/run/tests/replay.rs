@@ -1,5 +1,6 @@
 //! Tests of whole replays: invariants that hold for any recording, and repeatable results.
 
+use drivebay_drive::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, ReplayError, ReplayOptions, ReplayOutcome, replay};
 use drivebay_trace::{
@@ -10,12 +11,11 @@ use drivebay_units::Nanos;
 use proptest::prelude::*;
 
 fn device() -> Device {
-    let text = include_str!("../../../drives/sm951-ahci-512.toml")
+    let text = SM951_AHCI_512
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
         .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
         .replace("value = 1000215216", "value = 56000000");
-    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
-    Device::new(Spec::from_family(host, &text).unwrap_or_else(|e| panic!("{e}")), 1)
+    Device::new(Spec::from_family(WINDOWS_8_1_Z97, &text).unwrap_or_else(|e| panic!("{e}")), 1)
         .expect("memory")
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drivebay_drive::samples::{SM951_AHCI_512, SM951_NVME_256, WINDOWS_8_1_Z97 as HOST};
 use drivebay_drive::{Device, Spec, Stage, whole_profile};
 use drivebay_run::{
     Control, Keep, Offsets, Outcome, Pattern, RunError, Stable, Stop, TrimPlan, Workload, discard,
@@ -9,16 +10,13 @@ use drivebay_run::{
 };
 use drivebay_units::Nanos;
 
-const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
-
 fn spec() -> Spec {
     spec_in(HOST)
 }
 
 fn spec_in(host: &str) -> Spec {
-    let text = include_str!("../../../drives/sm951-ahci-512.toml");
     // A sixteenth of the flash (the same dies, fewer blocks), without the map journal.
-    let small = text
+    let small = SM951_AHCI_512
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
         .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
         .replace("value = 1000215216", "value = 56000000");
@@ -148,14 +146,12 @@ fn a_queue_deeper_than_the_interface_waits_in_the_host() {
 
 /// The SM951 with NVMe firmware, with replacements in its profile.
 fn nvme(changes: &[(&str, &str)]) -> Device {
-    let mut base = include_str!("../../../drives/sm951-ahci-512.toml")
+    let mut base = SM951_AHCI_512
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
-    let mut text = include_str!("../../../drives/sm951-nvme-256.toml")
-        .replace("value = 500118192", "value = 28000000")
-        .replace(
-            "threshold_mb = { value = 2450, range = [500, 18000]",
-            "threshold_mb = { value = 50",
-        );
+    let mut text = SM951_NVME_256.replace("value = 500118192", "value = 28000000").replace(
+        "threshold_mb = { value = 2450, range = [500, 18000]",
+        "threshold_mb = { value = 50",
+    );
     let mut host = HOST.to_owned();
     for (old, new) in changes {
         // In its own profile, its family's, or its host's.

@@ -11,6 +11,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use drivebay_drive::samples::{SM951_AHCI_512, SM951_NVME_256, WINDOWS_8_1_Z97};
 use drivebay_drive::{Spec, whole_profile};
 use drivebay_run::Control;
 use drivebay_serve::{DriveOptions, IdentityOptions, Options, Pace, Server};
@@ -292,11 +293,8 @@ impl Client for Nbd {
 }
 
 fn main() {
-    let profile = include_str!("../../../drives/sm951-nvme-256.toml");
-    let base = include_str!("../../../drives/sm951-ahci-512.toml");
-    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
-    let base = whole_profile(host, base).expect("the catalog's").to_string();
-    let spec = Spec::from_family(&base, profile).expect("the catalog's");
+    let base = whole_profile(WINDOWS_8_1_Z97, SM951_AHCI_512).expect("the catalog's").to_string();
+    let spec = Spec::from_family(&base, SM951_NVME_256).expect("the catalog's");
     let drive = DriveOptions {
         pace: Pace::None,
         identity: IdentityOptions { nqn: Some(NQN.into()), ..IdentityOptions::default() },

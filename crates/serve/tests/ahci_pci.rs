@@ -2,6 +2,7 @@
 //! MSI.
 
 use drivebay_drive::Spec;
+use drivebay_drive::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_serve::Control as _;
 use drivebay_serve::PowerCutLoss;
 use drivebay_wire::ata::{Command, Opcode};
@@ -133,9 +134,7 @@ fn queued(opcode: Opcode, tag: u16, lba: u64, sectors: u16) -> Command {
 
 /// The catalog's AHCI drive.
 fn test_server() -> TestServer {
-    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
-    let text = include_str!("../../../drives/sm951-ahci-512.toml");
-    TestServer::new(Spec::from_family(host, text).unwrap())
+    TestServer::new(Spec::from_family(WINDOWS_8_1_Z97, SM951_AHCI_512).unwrap())
 }
 
 #[test]

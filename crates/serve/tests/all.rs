@@ -18,6 +18,7 @@ mod pci_machine;
 mod prop_ahci;
 mod prop_nbd;
 mod prop_power;
+mod readme;
 mod restart;
 mod several;
 mod snapshots;

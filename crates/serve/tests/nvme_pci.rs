@@ -1,5 +1,6 @@
 //! The drive as a PCIe NVMe controller: registers, queues, data in the host's memory, and MSI-X.
 
+use drivebay_drive::samples::{SM951_AHCI_512, SM951_NVME_256, WINDOWS_8_1_Z97};
 use drivebay_drive::{Spec, whole_profile};
 use drivebay_serve::{Control as _, Fault, PowerCutLoss};
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
@@ -115,11 +116,8 @@ impl Host {
 
 /// The catalog's NVMe drive.
 fn test_server() -> TestServer {
-    let base = include_str!("../../../drives/sm951-ahci-512.toml");
-    let text = include_str!("../../../drives/sm951-nvme-256.toml");
-    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
-    let base = whole_profile(host, base).unwrap().to_string();
-    TestServer::new(Spec::from_family(&base, text).unwrap())
+    let base = whole_profile(WINDOWS_8_1_Z97, SM951_AHCI_512).unwrap().to_string();
+    TestServer::new(Spec::from_family(&base, SM951_NVME_256).unwrap())
 }
 
 #[test]

@@ -257,7 +257,7 @@ fn a_read_that_fails_is_a_media_error_in_smart_until_its_blocks_are_written() {
 
 #[test]
 fn the_smart_log_of_dying_flash_tells_its_wear_its_spare_and_each_read_that_fails() {
-    let ailment = include_str!("../../../ailments/dying-flash.toml");
+    let ailment = include_str!("ailments/dying-flash.toml");
     let weaker =
         ailment.replace("correctable_bits = { value = 90", "correctable_bits = { value = 60");
     let mut rig = Rig::sick(&weaker);
@@ -285,7 +285,7 @@ fn the_smart_log_of_dying_flash_tells_its_wear_its_spare_and_each_read_that_fail
 
 #[test]
 fn the_smart_log_of_a_drive_soon_read_only_counts_down_until_it_is() {
-    let ailment = include_str!("../../../ailments/read-only-soon.toml");
+    let ailment = include_str!("ailments/read-only-soon.toml");
     let mut rig =
         Rig::sick(&ailment.replace("writes_mb = { value = 2000", "writes_mb = { value = 4"));
     let mut admin = rig.connect(0, Digests::default());
@@ -308,7 +308,7 @@ fn the_smart_log_of_a_drive_soon_read_only_counts_down_until_it_is() {
 
 #[test]
 fn a_hot_drives_smart_log_warns() {
-    let ailment = include_str!("../../../ailments/hot.toml");
+    let ailment = include_str!("ailments/hot.toml");
     let warm = "\n[health]\nwarning_c = { value = 59, source = \"test\" }\n";
     let mut rig = Rig::sick(&format!("{ailment}{warm}"));
     let mut admin = rig.connect(0, Digests::default());

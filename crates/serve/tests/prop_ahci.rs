@@ -3,6 +3,7 @@
 
 use crate::support::ahci::Guest;
 use drivebay_drive::Spec;
+use drivebay_drive::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_units::Rng;
 use drivebay_wire::ata::Command;
 
@@ -10,8 +11,7 @@ use drivebay_wire::ata::Command;
 /// survives, and serves the next guest.
 #[test]
 fn no_guest_breaks_it() {
-    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
-    let spec = Spec::from_family(host, include_str!("../../../drives/sm951-ahci-512.toml"));
+    let spec = Spec::from_family(WINDOWS_8_1_Z97, SM951_AHCI_512);
     let mut guest = Guest::new(spec.unwrap_or_else(|why| panic!("{why}")));
     let mut rng = Rng::new(1).fork("machine");
     let (mut answered, codes) = (0, [0x25, 0x35, 0x60, 0x61, 0xec, 0xea, 0x06, 0xb0, 0x2f, 0xef]);

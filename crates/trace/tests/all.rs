@@ -5,6 +5,7 @@ mod kernel;
 mod mutated;
 mod order;
 mod prop_parse;
+mod readme;
 mod stats;
 mod support;
 mod synth;

@@ -1,5 +1,7 @@
 //! Bytes from outside are refused at worst. PDUs of NVMe/TCP are tested next to their code.
 
+mod readme;
+
 use drivebay_wire::ata::{self, FRAME_BYTES};
 use drivebay_wire::nbd::{self, ClientFlags, Go, MetaQuery, OptionHeader, Request};
 use proptest::prelude::*;

@@ -3,14 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use drivebay_drive::samples::SM951_NVME_256;
+pub use drivebay_drive::samples::{SM951_AHCI_512 as PROFILE, WINDOWS_8_1_Z97 as HOST};
 use drivebay_drive::{Completion, Device, Io, Op, Spec, SpecError, VictimPolicy};
 use drivebay_units::Nanos;
-
-/// The profile that tests start from.
-pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml");
-
-/// The host that it names.
-pub const HOST: &str = include_str!("../../../../hosts/windows-8.1-z97.toml");
 
 /// Number of random cases, or size of a drive: the full number in `make test-long`, a quarter
 /// otherwise.
@@ -43,10 +39,12 @@ impl Profile {
 
     /// The SM951 with 256 GB and NVMe firmware, with the same changes.
     pub fn sm951_nvme() -> Profile {
-        let text = include_str!("../../../../drives/sm951-nvme-256.toml");
         let base = toml::to_string(&Profile::sm951().0).expect("TOML");
-        Profile(drivebay_drive::whole_profile(&base, text).expect("the catalog's profile is TOML"))
-            .without("gc.idle")
+        Profile(
+            drivebay_drive::whole_profile(&base, SM951_NVME_256)
+                .expect("the catalog's profile is TOML"),
+        )
+        .without("gc.idle")
     }
 
     /// Replaces the network by one heat node: 10 K/W to the air, 8.5 J/K.

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::profile::Spec;
+use crate::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_units::Rng;
 
 #[test]
 fn a_page_waits_for_the_one_a_full_ring_before_it() {
-    let text = include_str!("../../../../drives/sm951-ahci-512.toml");
-    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
-    let mut spec = Spec::from_family(host, text).expect("the catalog's profile is good");
+    let spec = Spec::from_family(WINDOWS_8_1_Z97, SM951_AHCI_512);
+    let mut spec = spec.expect("the catalog's profile is good");
     spec.nand.spread = None; // all pages take the same time
     let mut nand = Nand::new(&spec.nand, &spec.geometry, 8, &Rng::new(1));
     let mut buffer = WriteBuffer::new(4, None);

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::profile::{Spec, SuspensionSpec};
+use crate::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 
 /// The SM951's flash without variation between places, and the pages of a die's two planes in a
 /// row.
 fn flash(independent: bool) -> (Nand, [u32; 2]) {
-    let text = include_str!("../../../../drives/sm951-ahci-512.toml");
-    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
-    let spec = Spec::from_family(host, text).expect("the catalog's profile is good");
+    let spec =
+        Spec::from_family(WINDOWS_8_1_Z97, SM951_AHCI_512).expect("the catalog's profile is good");
     let timing = NandTiming {
         spread: None,
         read_by_type: None,
@@ -54,9 +54,8 @@ fn restarting() -> Nand {
 }
 
 fn suspending(waits: SuspensionSpec, longest: Nanos) -> Nand {
-    let text = include_str!("../../../../drives/sm951-ahci-512.toml");
-    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
-    let spec = Spec::from_family(host, text).expect("the catalog's profile is good");
+    let spec =
+        Spec::from_family(WINDOWS_8_1_Z97, SM951_AHCI_512).expect("the catalog's profile is good");
     let timing = NandTiming {
         spread: None,
         read_by_type: None,

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use drivebay_drive::samples::{SM951_AHCI_512, SM951_NVME_256, WINDOWS_8_1_Z97};
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::nvme::tcp::Protocol;
 use drivebay_serve::nvme::{Identity, Shared, Subsystem, Subsystems};
@@ -85,9 +86,9 @@ pub fn no_data() -> Data<'static> {
 
 /// Drive of 1 GB with the catalog's names; `ailment` has the format of a file in `ailments/`.
 fn small_drive(ailment: &str) -> Spec {
-    let base = include_str!("../../../../drives/sm951-ahci-512.toml")
+    let base = SM951_AHCI_512
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
-    let text = include_str!("../../../../drives/sm951-nvme-256.toml")
+    let text = SM951_NVME_256
         .replace("value = 500118192", "value = 2097152")
         .replace("dies_per_channel = { value = 4", "dies_per_channel = { value = 1")
         .replace(
@@ -95,8 +96,8 @@ fn small_drive(ailment: &str) -> Spec {
             "threshold_mb = { value = 300",
         )
         .replace("target_mb = { value = 1500, range = [500, 3000]", "target_mb = { value = 200");
-    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
-    let base = whole_profile(host, &base).unwrap_or_else(|why| panic!("{why}")).to_string();
+    let base =
+        whole_profile(WINDOWS_8_1_Z97, &base).unwrap_or_else(|why| panic!("{why}")).to_string();
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
     whole["gc"].as_table_mut().expect("a section").remove("idle");
     let mut ailment: toml::Table = ailment.parse().expect("TOML");

@@ -5,6 +5,7 @@ pub mod nbd;
 
 use std::time::Duration;
 
+use drivebay_drive::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::{Completion, Engine, MemoryLimit, Op, Pace, Request, SessionId, Store};
 use toml::Value;
@@ -19,9 +20,7 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
 
 /// Like [`spec`], with other changes of the profile.
 pub fn changed_spec(sectors: i64, lying: bool, change: impl FnOnce(&mut Value)) -> Spec {
-    let text = include_str!("../../../../drives/sm951-ahci-512.toml");
-    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
-    let mut raw = Value::from(whole_profile(host, text).expect("TOML"));
+    let mut raw = Value::from(whole_profile(WINDOWS_8_1_Z97, SM951_AHCI_512).expect("TOML"));
     for (name, value) in [
         ("nand.channels", Value::from(2)),
         ("nand.dies_per_channel", Value::from(2)),

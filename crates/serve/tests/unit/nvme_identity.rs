@@ -1,5 +1,6 @@
 //! Unit tests of `nvme/identity.rs`, with access to its private items.
 
+use drivebay_drive::samples::{SM951_AHCI_512, SM951_NVME_256, WINDOWS_8_1_Z97};
 use drivebay_drive::whole_profile;
 use drivebay_wire::nvme::{Feature, Sqe, Status};
 
@@ -12,11 +13,8 @@ fn identity(
     has_cache: bool,
     change: impl FnOnce(&mut Spec),
 ) -> (u8, Result<u32, Status>, IdentifyNamespace) {
-    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
-    let base = include_str!("../../../../drives/sm951-ahci-512.toml");
-    let base = whole_profile(host, base).expect("a profile").to_string();
-    let text = include_str!("../../../../drives/sm951-nvme-256.toml");
-    let mut spec = Spec::from_family(&base, text).expect("a profile");
+    let base = whole_profile(WINDOWS_8_1_Z97, SM951_AHCI_512).expect("a profile").to_string();
+    let mut spec = Spec::from_family(&base, SM951_NVME_256).expect("a profile");
     change(&mut spec);
     let drive = DriveIdentity {
         serial: "S".to_owned(),

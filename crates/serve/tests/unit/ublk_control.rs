@@ -1,6 +1,7 @@
 //! Unit tests of `ublk/control.rs`, with access to its private items.
 
 use super::*;
+use drivebay_drive::samples::{SM951_AHCI_512, SM951_NVME_256, WINDOWS_8_1_Z97};
 use drivebay_drive::whole_profile;
 
 use crate::interface::drive::Namespaces as _;
@@ -8,11 +9,8 @@ use crate::namespace::{NamespaceOptions, NamespaceTable};
 
 #[test]
 fn a_device_is_as_the_drive_is() {
-    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
-    let base = include_str!("../../../../drives/sm951-ahci-512.toml");
-    let base = whole_profile(host, base).expect("a profile").to_string();
-    let text = include_str!("../../../../drives/sm951-nvme-256.toml");
-    let spec = Spec::from_family(&base, text).expect("a profile");
+    let base = whole_profile(WINDOWS_8_1_Z97, SM951_AHCI_512).expect("a profile").to_string();
+    let spec = Spec::from_family(&base, SM951_NVME_256).expect("a profile");
     let shape = Shape::new(&spec, 4, true);
     let info = shape.info();
     assert_eq!((info.nr_hw_queues, info.queue_depth), (4, 128), "a queue for each processor");
