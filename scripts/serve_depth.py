@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "inter
 from nvme_tcp_host import ENABLED, Queue
 
 PROGRAM = (sys.executable, "-c", "from drivebay.cli import main; main()")
+NQN = "nqn.2026-11.localhost:depth"
 CAPACITY = 16e9
 BLOCK = 4096
 READS = {"read": 100, "write": 0, "mix": 70}
@@ -95,11 +96,9 @@ class Nbd:
 class Tcp:
     """A connection by NVMe/TCP: an I/O queue."""
 
-    numbers = itertools.count(1)
-
-    def __init__(self, admin: tuple[Queue, int, str], address: tuple[str, int]) -> None:
+    def __init__(self, controller: int, address: tuple[str, int], number: int) -> None:
         queue = Queue(address)
-        queue.connect(admin[2], queue=next(self.numbers), controller=admin[1])
+        queue.connect(NQN, queue=number, controller=controller, entries=256)
         self.socket = queue.socket
         self.received = bytearray()
 
@@ -164,8 +163,13 @@ def measure(
 
 
 def served(
-    name: str, state: Path, folder: Path, row: tuple[str, str, int, int, int], seconds: float,
-    iops: float, size: int,
+    name: str,
+    state: Path,
+    folder: Path,
+    row: tuple[str, str, int, int, int],
+    seconds: float,
+    iops: float,
+    size: int,
 ) -> tuple[float, float | None, float | None, dict[str, Any]]:
     """Rate, p50 and p99 in microseconds of the drive's time, and the server's own judgement."""
     transport, scale, clients, depth, reads = row
@@ -173,32 +177,34 @@ def served(
     with socket_.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     pace = ["--pace", "none"] if scale == "none" else ["--time-scale", scale]
-    where = ["--nbd", f"unix:{unix}"] if transport == "nbd" else ["--nvme-tcp", f"127.0.0.1:{port}"]
+    where = (
+        ["--nbd", f"unix:{unix}"]
+        if transport == "nbd"
+        else ["--nvme-tcp", f"127.0.0.1:{port}", "--nqn", NQN]
+    )
     command = [*PROGRAM, "serve", name, "--capacity", str(size), "--state", str(state)]
     command += [*where, "--control", f"unix:{control}", *pace]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        while not control.exists() or (transport == "nbd" and not unix.exists()):
-            if process.poll() is not None:
-                sys.exit(f"error: the server ended\nhint: {' '.join(command)}")
-            time.sleep(0.05)
-        ends: list[Nbd] | list[Tcp]
-        if transport == "nbd":
-            ends = [Nbd(unix) for _ in range(clients)]
-        else:
-            address = ("127.0.0.1", port)
-            probe = Queue(address)
-            probe.connect("nqn.2014-08.org.nvmexpress.discovery")
-            log = probe.command(0x02, 0x70 | 511 << 16, receive=2048)[1]
-            nqn = log[1024 + 256 : 1024 + 512].rstrip(b"\0").decode()
-            admin = Queue(address)
-            controller = admin.connect(nqn) & 0xFFFF
-            admin.set(0x14, ENABLED)
-            ends = [Tcp((admin, controller, nqn), address) for _ in range(clients)]
-        ratio = 1.0 if scale == "none" else float(Fraction(scale))
-        count = max(int(min(seconds * iops * ratio, 40_000)), 20 * depth, 400)
-        rate, latencies = measure(ends, control, depth, reads, size, count)
-        late = ask(control, "status")["lateness"]
-        process.kill()
+        try:
+            while not control.exists() or (transport == "nbd" and not unix.exists()):
+                if process.poll() is not None:
+                    sys.exit(f"error: the server ended\nhint: {' '.join(command)}")
+                time.sleep(0.05)
+            ends: list[Nbd] | list[Tcp]
+            if transport == "nbd":
+                ends = [Nbd(unix) for _ in range(clients)]
+            else:
+                address = ("127.0.0.1", port)
+                admin = Queue(address)
+                controller = admin.connect(NQN) & 0xFFFF
+                admin.set(0x14, ENABLED)
+                ends = [Tcp(controller, address, 1 + i) for i in range(clients)]
+            ratio = 1.0 if scale == "none" else float(Fraction(scale))
+            count = max(int(min(seconds * iops * ratio, 40_000)), 20 * depth, 400)
+            rate, latencies = measure(ends, control, depth, reads, size, count)
+            late = ask(control, "status")["lateness"]
+        finally:
+            process.kill()
     control.unlink()
     if scale == "none":
         return rate, None, None, late
@@ -222,12 +228,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3, help="length of a row")
     asked = parser.parse_args()
     lists = {key: value.split(",") for key, value in vars(asked).items() if key != "seconds"}
-    print("drive | load | depth | clients | transport | scale | model IOPS, p50, p99 | served | kept up")
+    print(
+        "drive | load | depth | clients | transport | scale | model IOPS, p50, p99 | served | kept up"
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for drive in lists["drives"]:
             whole = drivebay.drive(drive)
-            device = whole.scaled(min(1.0, 2.0 ** round(_log2(CAPACITY / whole.capacity_bytes)))).device()
+            device = whole.scaled(
+                min(1.0, 2.0 ** round(_log2(CAPACITY / whole.capacity_bytes)))
+            ).device()
             size = device.capacity_bytes
             device.fill()
             device.rest(60)
@@ -239,7 +249,9 @@ def main() -> None:
                 )
                 model = device.copy().run(work)
                 us = [model.latency.percentile_us(at) for at in (50, 99)]
-                for rest in itertools.product(lists["clients"], lists["transports"], lists["scales"]):
+                for rest in itertools.product(
+                    lists["clients"], lists["transports"], lists["scales"]
+                ):
                     clients, transport, scale = int(rest[0]), rest[1], rest[2]
                     if clients > depth:
                         continue

@@ -146,7 +146,7 @@ impl Engine {
             clock: Clock::new(pace, scale, device.now()),
             inflight: InflightCommands::new(on_drive_max),
             follow_ups: FollowUps::default(),
-            faults: Faults::new(rng.fork("faults")),
+            faults: Faults::new(rng.fork("faults"), device.spec().capacity_bytes() / SECTOR_BYTES),
             power_cuts: PowerCuts::new(rng.fork("losses")),
             latencies: LatencyMonitor::new(device.now()),
             lateness: Lateness::default(),
