@@ -17,7 +17,7 @@ use drivebay_units::{Nanos, Rng};
 const SECTORS: u64 = 1 << 16;
 /// Requests before and in the measured part.
 const WARM_UP: u64 = 1000;
-const REQUESTS: u64 = 5000;
+const REQUESTS: u64 = 30_000;
 
 #[test]
 fn a_turn_that_has_passed_is_served_before_the_next_request_is_accepted() {
@@ -95,6 +95,7 @@ fn of_the_model(depth: usize) -> f64 {
 fn of_the_engine(clients: u32, depth: u32) -> f64 {
     let limit = MemoryLimit::new(1 << 30, 1 << 30, 1 << 30);
     let mut engine = Engine::new(filled(), Store::memory(SECTORS, &limit), Pace::None, 1);
+    engine.expect_follow_ups();
     let (mut rng, mut parts) = (Rng::new(7), Rng::new(8));
     let mut ready: Vec<u32> = (0..depth).flat_map(|_| 0..clients).collect();
     let (mut submitted, mut began) = (0, Nanos::ZERO);

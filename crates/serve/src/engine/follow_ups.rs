@@ -51,6 +51,8 @@ impl Client {
 /// Follow-ups of all sessions, and the requests that arrive later than an expected follow-up.
 #[derive(Default)]
 pub(super) struct FollowUps {
+    /// True if follow-ups are expected at all.
+    pub is_on: bool,
     clients: BTreeMap<SessionId, Client>,
     /// Requests by arrival time, number in the order of reading, and tag.
     waiting: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
@@ -69,7 +71,7 @@ impl FollowUps {
         let Some(client) = self.clients.get_mut(&session) else { return now };
         let is_expected = client.is_expected();
         let Some((at, _)) = client.answers.pop_front() else { return now };
-        client.streak = client.streak.saturating_add(1);
+        client.streak = client.streak.saturating_add(self.is_on.into());
         if is_expected { at } else { now }
     }
 
@@ -117,6 +119,6 @@ impl FollowUps {
 
     /// Forgets all answers and requests.
     pub fn clear(&mut self) {
-        *self = FollowUps::default();
+        *self = FollowUps { is_on: self.is_on, ..FollowUps::default() };
     }
 }

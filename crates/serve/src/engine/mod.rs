@@ -457,6 +457,12 @@ impl Engine {
         self.clock.scale().to_drive(self.lateness.send_time())
     }
 
+    /// Expects follow-ups of clients that keep several requests in flight, if the drive is not
+    /// paced. [`Engine::next_completion`] may then wait for requests.
+    pub fn expect_follow_ups(&mut self) {
+        self.follow_ups.is_on = true;
+    }
+
     /// Gives up requests that have not come in time; returns the longest time to wait for others,
     /// on the host's clock.
     pub(crate) fn patience(&mut self) -> Option<Nanos> {

@@ -157,6 +157,7 @@ impl EventLoop {
 
     /// Serves until asked to stop, completes the commands in flight, and returns the engine.
     pub fn run(mut self) -> io::Result<Engine> {
+        self.engine.expect_follow_ups();
         // If this fails, wake-ups are later, which the lateness shows.
         let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
         let mut events = Vec::with_capacity(EVENTS_MAX);
