@@ -107,6 +107,7 @@ class Queue:
         nqn: str,
         *,
         queue: int = 0,
+        entries: int = 32,
         controller: int = ANY_CONTROLLER,
         keep_alive_ms: int = 0,
         host_nqn: str = HOST_NQN,
@@ -115,7 +116,7 @@ class Queue:
         """Dword 0 of the completion: the controller, and what it wants as authentication."""
         names = nqn.encode().ljust(256, b"\0") + host_nqn.encode().ljust(256, b"\0")
         data = host_id + struct.pack("<H", controller) + bytes(238) + names + bytes(256)
-        return self.fabrics(1, queue << 16, 31, keep_alive_ms, send=data)[0]
+        return self.fabrics(1, queue << 16, entries - 1, keep_alive_ms, send=data)[0]
 
     def set(self, register: int, value: int) -> None:
         """Writes a property."""

@@ -114,6 +114,7 @@ def test_a_script_makes_the_drive_hang_and_then_slow(tmp_path: Path) -> None:
         ('kind = "explode"', "unknown variant `explode`"),
         ('kind = "read-error"', "lba and sectors belong to read-error"),
         ('kind = "ambient"\ncelsius = 400', "celsius, -40 to 100"),
+        ('kind = "read-error"\nlba = 281474976710656', "beyond the drive"),
     ],
 )
 def test_a_wrong_script_is_refused(tmp_path: Path, script: str, message: str) -> None:
@@ -274,7 +275,8 @@ def test_a_bound_that_a_client_may_have_missed_warns(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == ""
     _require({"kept_up_percent": 99.0, "kept_up_least_percent": 80.0}, 95)
     assert capsys.readouterr().err.startswith(
-        "warning: the host kept up by 99.0 %, but a client that never pauses saw only 80.0 %"
+        "warning: the host kept up by 99.0 %, but a client that never pauses saw only 80.0 % of the "
+        "drive's rate, less than 95 % (lost: 0.8 % by the server, 19.2 % by client and connection)"
     )
 
 

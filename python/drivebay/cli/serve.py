@@ -24,6 +24,9 @@ from drivebay.serving.options import DATA, HEADINGS, PACE, Option, check, option
 
 app = options.Verb()
 
+_WARN_BELOW = 95.0
+"""Percent of the drive's rate below which `serve` says at its end who lost the rest."""
+
 
 def _with_options(verb: Callable[..., None]) -> Callable[..., None]:
     """Adds a parameter to the command for each option of a server and its drives; the command gets
@@ -193,9 +196,15 @@ def serve(
             print(json.dumps(report))
     else:
         served.print_figures(reports)
-    if require_pace is not None:
-        for report in reports:
+    for report in reports:
+        least = report["lateness"]["kept_up_least_percent"]
+        if require_pace is not None:
             _require(report["lateness"], require_pace)
+        elif least is not None and least < _WARN_BELOW:
+            say(
+                f"warning: a client without pauses had only {least:.1f} % of the drive's rate "
+                f"(lost: {served.lost_rate(report['lateness'])}): --time-scale auto"
+            )
 
 
 def _values(table: type, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,7 +350,8 @@ def _require(lateness: Mapping[str, Any], required: float) -> None:
     if least < required:
         say(
             f"warning: the host kept up by {kept_up_percent:.1f} %, but a client that never pauses "
-            f"saw only {least:.1f} % of the drive's rate, less than {required:g} %: {hint}"
+            f"saw only {least:.1f} % of the drive's rate, less than {required:g} % "
+            f"(lost: {served.lost_rate(lateness)}): {hint}"
         )
 
 

@@ -52,6 +52,7 @@ def _rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines += [
             ("the host kept up", f"{lateness['kept_up_percent']:.1f} %"),
             ("with the clients' own time", f"{lateness['kept_up_least_percent']:.1f} %"),
+            ("lost of the drive's rate", lost_rate(lateness)),
             ("the drive's mean latency", f"{lateness['modelled_us_mean']:.1f} us of its clock"),
             ("server late, 50th percentile", f"{lateness['us_p50']:.1f} us"),
             ("server late, 99th percentile", f"{lateness['us_p99']:.1f} us"),
@@ -62,3 +63,10 @@ def _rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
             ),
         ]
     return lines
+
+
+def lost_rate(lateness: Mapping[str, Any]) -> str:
+    """Part of the drive's rate that a client without pauses has lost, and who lost it."""
+    kept_up, least = lateness["kept_up_percent"], lateness["kept_up_least_percent"]
+    server = least * (100 / kept_up - 1)
+    return f"{server:.1f} % by the server, {100 - least - server:.1f} % by client and connection"

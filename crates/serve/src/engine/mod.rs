@@ -12,6 +12,7 @@
 //! write with FUA, completes when it is due and the store's file is synced; the sync begins at
 //! submission, when all writes that it must cover have changed the file.
 
+mod follow_ups;
 pub(crate) mod inflight;
 mod operations;
 mod recording;
@@ -25,6 +26,7 @@ use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize,
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::follow_ups::FollowUps;
 use crate::engine::inflight::{InflightCommand, InflightCommands, NEVER};
 use crate::faults::Faults;
 use crate::faults::power_cut::PowerCuts;
@@ -91,6 +93,8 @@ pub struct Engine {
     store: Store,
     clock: Clock,
     inflight: InflightCommands,
+    /// Arrival times of requests; unpaced only.
+    follow_ups: FollowUps,
     faults: Faults,
     power_cuts: PowerCuts,
     lateness: Lateness,
@@ -141,7 +145,8 @@ impl Engine {
             store,
             clock: Clock::new(pace, scale, device.now()),
             inflight: InflightCommands::new(on_drive_max),
-            faults: Faults::new(rng.fork("faults")),
+            follow_ups: FollowUps::default(),
+            faults: Faults::new(rng.fork("faults"), device.spec().capacity_bytes() / SECTOR_BYTES),
             power_cuts: PowerCuts::new(rng.fork("losses")),
             latencies: LatencyMonitor::new(device.now()),
             lateness: Lateness::default(),
@@ -176,8 +181,9 @@ impl Engine {
 
     /// The model at the current time; its state can be saved when no commands are in flight.
     pub fn device(&mut self) -> &Device {
-        if self.device.next_command().is_none() && self.clock.now() > self.device.now() {
-            self.device.idle_until(self.clock.now());
+        let now = self.clock.now().min(self.follow_ups.horizon());
+        if self.device.next_command().is_none() && now > self.device.now() {
+            self.device.idle_until(now);
         }
         &self.device
     }
@@ -244,6 +250,30 @@ impl Engine {
             self.faults.heal(now, request.lba, request.sectors.into());
         }
         Ok(sync)
+    }
+
+    /// Drops all commands: they never complete.
+    fn drop_commands(&mut self) {
+        self.inflight.clear();
+        self.follow_ups.clear();
+        self.lateness.drop_answers();
+    }
+
+    /// Unpaced: takes the model to its next event. Returns true if this was the arrival of a
+    /// request.
+    fn step(&mut self) -> bool {
+        let horizon = self.follow_ups.horizon();
+        let arrival = self.follow_ups.next_arrival();
+        self.serve_until(horizon.min(arrival));
+        // A client may follow a completion at an earlier time than this arrival.
+        if self.inflight.next_due().is_some() || arrival > horizon {
+            return false;
+        }
+        let Some((at, tag)) = self.follow_ups.pop() else { return false };
+        if self.inflight.admit(tag) {
+            self.hand_over(at, tag);
+        }
+        true
     }
 
     /// Submits a command to the drive, which has a queue slot for it.
@@ -319,11 +349,13 @@ impl Engine {
     /// completes now.
     pub fn next_completion(&mut self) -> Option<Completion> {
         loop {
-            let (serve_by, due_by) = match self.clock.is_paced() {
-                true => (self.clock.now(), self.clock.now().after(self.send_time())),
-                false => (NEVER, NEVER),
+            let due_by = if self.clock.is_paced() {
+                self.serve_until(self.clock.now());
+                self.clock.now().after(self.send_time())
+            } else {
+                while self.step() {}
+                NEVER
             };
-            self.serve_until(serve_by);
             let store = &self.store;
             let synced = self.inflight.take_synced(|sync| store.sync_result(sync));
             let (at, tag) = match synced {
@@ -384,6 +416,8 @@ impl Engine {
             // The clock does not make up for a wait for the store's file.
             let due = if is_synced { at.max(self.clock.now()) } else { at };
             self.lateness.begin_answer(due, arrived_host, modelled, self.clock.elapsed());
+        } else {
+            self.follow_ups.answer(completion.session, at, self.clock.elapsed());
         }
         completion
     }
@@ -423,11 +457,24 @@ impl Engine {
         self.clock.scale().to_drive(self.lateness.send_time())
     }
 
+    /// Expects follow-ups of clients that keep several requests in flight, if the drive is not
+    /// paced. [`Engine::next_completion`] may then wait for requests.
+    pub fn expect_follow_ups(&mut self) {
+        self.follow_ups.is_on = true;
+    }
+
+    /// Gives up requests that have not come in time; returns the longest time to wait for others,
+    /// on the host's clock.
+    pub(crate) fn patience(&mut self) -> Option<Nanos> {
+        if self.clock.is_paced() { None } else { self.follow_ups.expire(self.clock.elapsed()) }
+    }
+
     /// Time of the engine's next action if no request comes.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         let due = self.inflight.next_due();
         let begun = due.map(|due| due.since_or_zero(self.send_time()));
         let next = self.device.next_command().map(|command| command.at);
+        let next = next.filter(|&at| self.clock.is_paced() || at <= self.follow_ups.horizon());
         match (begun, next) {
             (Some(begun), Some(next)) => Some(begun.min(next)),
             (begun, next) => begun.or(next),
@@ -451,6 +498,10 @@ impl Io for Engine {
         }
         let mut command = InflightCommand::new(self.caller, request, self.traffic.requests);
         let (arrived, arrived_host) = self.clock.arrival(self.starved);
+        let arrived = match self.clock.is_paced() {
+            true => arrived,
+            false => self.follow_ups.arrival(self.caller, arrived),
+        };
         // The model's time does not go back.
         let arrived = arrived.max(self.served).max(self.device.now());
         (command.arrived, command.arrived_host) = (arrived, arrived_host);
@@ -475,6 +526,8 @@ impl Io for Engine {
             self.inflight.schedule(arrived, tag);
         } else if has_zones {
             self.hand_over_to_zone(arrived, tag, data);
+        } else if !self.clock.is_paced() {
+            self.follow_ups.push(arrived, self.traffic.requests, tag);
         } else if self.inflight.admit(tag) {
             self.hand_over(arrived, tag);
         }

@@ -141,8 +141,7 @@ impl Control for Engine {
         let recovery = self.device.power_cut(at);
         self.forget_behind_write_pointers(&zones)?;
         self.clock.skip_to(recovery.ready);
-        self.inflight.clear();
-        self.lateness.drop_answers();
+        self.drop_commands();
         let ready_after = recovery.ready.since(at);
         let at_ns = self.clock.since_start(at).0;
         let cut = PowerCut { at_ns, ready_after_ns: ready_after.0, lost_bytes };
@@ -217,8 +216,7 @@ impl Control for Engine {
             snapshots.restored += 1;
             (engine.power_cuts.rng, engine.faults.rng) = (chance.losses, chance.faults);
             engine.is_worn_out = false;
-            engine.inflight.clear();
-            engine.lateness.drop_answers();
+            engine.drop_commands();
             engine.clock.go_back(engine.device.now());
             engine.served = engine.device.now();
             engine.link_outages = engine.device.link_outages(engine.device.now());
@@ -280,8 +278,7 @@ impl Engine {
         if outages > self.link_outages {
             self.link_outages = outages;
             self.serve_until(NEVER);
-            self.inflight.clear();
-            self.lateness.drop_answers();
+            self.drop_commands();
             self.note(What::LinkDown { outages });
         }
     }

@@ -157,6 +157,7 @@ impl EventLoop {
 
     /// Serves until asked to stop, completes the commands in flight, and returns the engine.
     pub fn run(mut self) -> io::Result<Engine> {
+        self.engine.expect_follow_ups();
         // If this fails, wake-ups are later, which the lateness shows.
         let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
         let mut events = Vec::with_capacity(EVENTS_MAX);
@@ -204,13 +205,15 @@ impl EventLoop {
     }
 
     /// Longest time to wait.
-    fn timeout(&self) -> Timespec {
+    fn timeout(&mut self) -> Timespec {
+        let longest = self.engine.patience().map_or(TICK, |left| Duration::from_nanos(left.0));
         let clock = self.engine.clock();
         let quiet = match clock.polls_after_events() {
             true => Nanos(self.last_event.elapsed().as_nanos() as u64),
             false => Nanos::ZERO,
         };
-        let wait = clock.sleep(self.engine.next_due(), quiet).unwrap_or(TICK).min(TICK);
+        let wait =
+            clock.sleep(self.engine.next_due(), quiet).unwrap_or(TICK).min(longest).min(TICK);
         Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) }
     }
 

@@ -155,17 +155,26 @@ pub(crate) struct Faults {
     pub rng: Rng,
     /// Reads that failed with a media error.
     pub media_errors: u64,
+    /// Sectors of the drive.
+    sectors: u64,
 }
 
 impl Faults {
-    pub fn new(rng: Rng) -> Faults {
-        Faults { running: Vec::new(), spoiled: BadSectors::default(), rng, media_errors: 0 }
+    /// No faults of a drive with this number of sectors.
+    pub fn new(rng: Rng, sectors: u64) -> Faults {
+        Faults {
+            running: Vec::new(),
+            spoiled: BadSectors::default(),
+            rng,
+            media_errors: 0,
+            sectors,
+        }
     }
 
     /// Adds a fault; its times count from the start of the server.
     pub fn add(&mut self, fault: Fault) -> Result<(), FaultError> {
         let number = self.running.len() + 1;
-        check(&fault, number)?;
+        check(&fault, number, self.sectors)?;
         let first = fault.lba.unwrap_or_default();
         let end = first.saturating_add(fault.sectors.unwrap_or(1));
         let bad = BadSectors(fault.lba.map(|_| (first, end)).into_iter().collect());
@@ -270,11 +279,11 @@ impl Faults {
 }
 
 /// Checks that all faults of a script are valid.
-pub(crate) fn check_all(faults: &[Fault]) -> Result<(), FaultError> {
-    faults.iter().zip(1..).try_for_each(|(fault, number)| check(fault, number))
+pub(crate) fn check_all(faults: &[Fault], sectors: u64) -> Result<(), FaultError> {
+    faults.iter().zip(1..).try_for_each(|(fault, number)| check(fault, number, sectors))
 }
 
-fn check(fault: &Fault, number: usize) -> Result<(), FaultError> {
+fn check(fault: &Fault, number: usize, drive_sectors: u64) -> Result<(), FaultError> {
     let wrong = |what, hint| Err(FaultError { number, what, hint });
     if number > FAULTS_MAX {
         return wrong("a script has at most 1000", "leave some out");
@@ -289,6 +298,10 @@ fn check(fault: &Fault, number: usize) -> Result<(), FaultError> {
             "lba and sectors belong to read-error, which needs lba",
             "kind = \"read-error\", lba = 2048, sectors = 8",
         );
+    }
+    let end = lba.unwrap_or_default().saturating_add(sectors.unwrap_or(1));
+    if lba.is_some() && end > drive_sectors {
+        return wrong("lba and sectors end beyond the drive", "sectors of 512 B count from 0");
     }
     if (kind == Kind::Latency) != extra_us.is_some() || (one_in.is_some() && extra_us.is_none()) {
         return wrong(

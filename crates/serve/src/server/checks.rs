@@ -94,11 +94,11 @@ pub(super) struct CheckedDrive {
 impl CheckedDrive {
     /// Checks the options and loads the saved parts of the drive; creates nothing.
     fn new((spec, options): (Spec, DriveOptions)) -> Result<CheckedDrive, ServeError> {
-        faults::check_all(&options.faults)?;
         if let Some(path) = options.vfio_user.as_deref().filter(|path| path.exists()) {
             return Err(vfio::exists(path));
         }
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
+        faults::check_all(&options.faults, sectors)?;
         let is_ahci = spec.protocol != Protocol::Nvme && options.vfio_user.is_some();
         let is_saved = options.state.as_deref().map(is_saved).transpose()?.unwrap_or(false);
         let file = options.state.as_deref().filter(|_| !is_ahci);

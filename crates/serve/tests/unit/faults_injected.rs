@@ -8,7 +8,7 @@ fn request(op: Op, lba: u64) -> Request {
 
 #[test]
 fn a_read_error_strikes_its_sectors_in_its_time() {
-    let mut faults = Faults::new(Rng::new(1));
+    let mut faults = Faults::new(Rng::new(1), 1 << 20);
     let (after_ios, for_s) = (5, Some(1.0));
     let (lba, sectors) = (Some(100), Some(2));
     faults
@@ -30,7 +30,7 @@ fn a_read_error_strikes_its_sectors_in_its_time() {
 
 #[test]
 fn what_is_written_can_be_read_again() {
-    let mut faults = Faults::new(Rng::new(1));
+    let mut faults = Faults::new(Rng::new(1), 1 << 20);
     let (lba, sectors) = (Some(100), Some(8));
     faults.add(Fault { lba, sectors, after_ios: 1, ..Fault::new(Kind::ReadError) }).expect("ok");
     faults.heal(Nanos::ZERO, 100, 8);
@@ -56,7 +56,7 @@ fn what_is_written_can_be_read_again() {
 
 #[test]
 fn pieces_are_bounded() {
-    let mut faults = Faults::new(Rng::new(1));
+    let mut faults = Faults::new(Rng::new(1), 1 << 20);
     let sectors = Some(1 << 20);
     faults.add(Fault { lba: Some(0), sectors, ..Fault::new(Kind::ReadError) }).expect("ok");
     faults.begin(Nanos::ZERO, 0);
@@ -66,7 +66,7 @@ fn pieces_are_bounded() {
 
 #[test]
 fn a_hang_ends_and_an_ambient_temperature_is_applied_once() {
-    let mut faults = Faults::new(Rng::new(1));
+    let mut faults = Faults::new(Rng::new(1), 1 << 20);
     faults.add(Fault { after_s: 2.0, for_s: Some(3.0), ..Fault::new(Kind::Hang) }).expect("ok");
     faults.add(Fault { celsius: Some(70.0), ..Fault::new(Kind::Ambient) }).expect("ok");
     assert_eq!(faults.begin(Nanos::ZERO, 0), Some(70.0));
@@ -82,8 +82,11 @@ fn a_hang_ends_and_an_ambient_temperature_is_applied_once() {
 
 #[test]
 fn a_field_of_another_kind_is_refused() {
-    let mut faults = Faults::new(Rng::new(1));
+    let mut faults = Faults::new(Rng::new(1), 1 << 20);
     assert!(faults.add(Fault::new(Kind::ReadError)).is_err());
+    let last = |lba| Fault { lba: Some(lba), sectors: Some(2), ..Fault::new(Kind::ReadError) };
+    assert!(faults.add(last((1 << 20) - 1)).is_err());
+    assert!(faults.add(last((1 << 20) - 2)).is_ok());
     assert!(faults.add(Fault { lba: Some(1), ..Fault::new(Kind::Hang) }).is_err());
     assert!(faults.add(Fault { celsius: Some(101.0), ..Fault::new(Kind::Ambient) }).is_err());
     assert!(faults.add(Fault { after_s: -1.0, ..Fault::new(Kind::Hang) }).is_err());
