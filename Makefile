@@ -58,6 +58,7 @@ LOCK = .tools/bin/uv pip compile --quiet --upgrade --universal --python-version 
 lock: setup ## newest packages into the lock files (then run `make test`)
 	@$(LOCK) pyproject.toml --extra lab --group build -o requirements.lock
 	@$(LOCK) pyproject.toml --extra lab --group tests -c requirements.lock -o requirements-dev.lock
+	@$(LOCK) --group release -c requirements.lock -o requirements-release.lock
 	@echo uv | $(LOCK) - -o requirements-tools.lock
 
 stub: setup ## the types of the Rust core again, from what it says of itself
