@@ -1,2 +1,2 @@
-//! Nothing: the benchmarks are in `benches`. Only a package with a library can be a dependency, and only a dependency of
-//! `drivebay-py` is in the source distribution.
+//! Nothing: the benchmarks are in `benches`. The source distribution contains only packages that
+//! `drivebay-py` depends on, and a dependency must have a library.
