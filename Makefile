@@ -64,9 +64,8 @@ lock: setup ## newest packages into the lock files (then run `make test`)
 stub: setup ## the types of the Rust core again, from what it says of itself
 	@.venv/bin/python scripts/stub.py
 
-wheel: setup ## a wheel and a source distribution for this machine, into target/wheels; optimised if that was made
-	@.venv/bin/python scripts/manpage.py >/dev/null
-	@scripts/release.sh --wheel
+wheel: ## a wheel for this machine and a source distribution, into target/wheels; optimised if that was made
+	@PYTHON="$(PYTHON)" scripts/release.sh --wheel
 
 release: ## source distribution, wheels for x86-64 and aarch64, SBOMs, checksums and container image, into dist/
 	@PYTHON="$(PYTHON)" scripts/release.sh $(ARGS)

@@ -11,15 +11,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/common.sh
 
-if [ "${1:-}" = --wheel ]; then
-    stamp_commit
-    export RUSTFLAGS
-    RUSTFLAGS=$(scripts/optimised_core.sh --flags)
-    .venv/bin/maturin build --release --strip --locked --quiet --sdist -i .venv/bin/python
-    ls target/wheels/*
-    exit 0
-fi
-
 glibc=manylinux_2_28 # Debian 10, RHEL 8: as the wheels of NumPy and PyArrow
 version=$(sed -n 's/^version *= *"\(.*\)"/\1/p' pyproject.toml | head -n 1)
 sources=target/release-source
@@ -38,10 +29,18 @@ if ! cmp -s requirements-release.lock "$tools/lock"; then
     cp requirements-release.lock "$tools/lock"
 fi
 export PATH=$tools/bin:$PATH
+stamp_commit
+
+if [ "${1:-}" = --wheel ]; then
+    export RUSTFLAGS
+    RUSTFLAGS=$(scripts/optimised_core.sh --flags)
+    quietly .tools/core.log maturin build --release --strip --locked --sdist -i python
+    ls target/wheels/*
+    exit 0
+fi
 
 rm -rf dist "$sources"
 mkdir -p dist "$sources"
-stamp_commit
 step "Sources" maturin sdist -o dist
 tar -xmzf "dist/drivebay-$version.tar.gz" -C "$sources" # -m: Cargo compiles what is newer than its output
 
