@@ -75,7 +75,7 @@ else
         left_out+=("container image")
 fi
 
-(cd dist && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
+(cd dist && sums=$(sha256sum -- *) && printf '%s\n' "$sums" >SHA256SUMS)
 ls -l dist
 [ ${#left_out[@]} = 0 ] || printf '==> Left out: %s\n' "${left_out[@]}"
 say "The release is in dist/, built in $(seconds_since "$started") s"
