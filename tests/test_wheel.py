@@ -7,6 +7,7 @@ $DRIVEBAY_WHEEL names another wheel for the tests.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -138,7 +139,7 @@ def test_an_installed_wheel_does_what_a_first_user_does(wheel: Path, tmp_path: P
             command, cwd=place, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
+        return done.stdout + done.stderr
 
     commit = git_commit()
     assert commit and commit in run("--version")
@@ -157,9 +158,17 @@ def test_an_installed_wheel_does_what_a_first_user_does(wheel: Path, tmp_path: P
     assert "is gone" in run("crash", "run", "a", "--", *check, code=1)
 
     serve = [*program, "serve", "sm951-ahci-512", "--nbd", "unix:s", "--data", "drive.img"]
+    clients: list[crash_program.Nbd] = []
     with subprocess.Popen(serve, cwd=place, env=environment) as server:
-        wait_until(lambda: (place / "s").exists() or server.poll() is not None)
-        client = crash_program.Nbd(str(place / "s"))
+
+        def connected() -> bool:
+            assert server.poll() is None
+            with contextlib.suppress(OSError):
+                clients.append(crash_program.Nbd(str(place / "s")))
+            return bool(clients)
+
+        wait_until(connected)
+        (client,) = clients
         client.write(7, b"drivebay" * 512)
         client.flush()
         assert client.read(7, 1) == b"drivebay" * 512
