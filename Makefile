@@ -3,7 +3,7 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
-.PHONY: help setup review quick test test-long fuzz bench optimised fidelity catalog-results docs format lock man stub wheel clean
+.PHONY: help setup review quick test test-long fuzz bench optimised fidelity catalog-results docs format lock man stub wheel release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -58,16 +58,18 @@ LOCK = .tools/bin/uv pip compile --quiet --upgrade --universal --python-version 
 lock: setup ## newest packages into the lock files (then run `make test`)
 	@$(LOCK) pyproject.toml --extra lab --group build -o requirements.lock
 	@$(LOCK) pyproject.toml --extra lab --group tests -c requirements.lock -o requirements-dev.lock
+	@$(LOCK) --group release -c requirements.lock -o requirements-release.lock
 	@echo uv | $(LOCK) - -o requirements-tools.lock
 
 stub: setup ## the types of the Rust core again, from what it says of itself
 	@.venv/bin/python scripts/stub.py
 
-wheel: setup ## a wheel and a source distribution to install elsewhere, into target/wheels; optimised if that was made
-	@.venv/bin/python scripts/manpage.py >/dev/null
-	@RUSTFLAGS="$$(scripts/optimised_core.sh --flags)" .venv/bin/maturin build --release --strip --locked --quiet --sdist -i .venv/bin/python
-	@ls target/wheels/*
+wheel: ## a wheel for this machine and a source distribution, into target/wheels; optimised if that was made
+	@PYTHON="$(PYTHON)" scripts/release.sh --wheel
+
+release: ## source distribution, wheels for x86-64 and aarch64, SBOMs, checksums and container image, into dist/
+	@PYTHON="$(PYTHON)" scripts/release.sh $(ARGS)
 
 clean: ## remove everything that was built here; results stay
-	rm -rf .venv .tools target site fuzz/target fuzz/corpus fuzz/artifacts python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .tools target site dist fuzz/target fuzz/corpus fuzz/artifacts python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +

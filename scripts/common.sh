@@ -71,6 +71,15 @@ apt_version() {
 # at_least VERSION NEEDED
 at_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
 
+# stamp_commit: has the package name this commit where it will run without a checkout. The name is gone when the script ends.
+stamp_commit() {
+    local commit changes
+    commit=$(git rev-parse HEAD 2>/dev/null) || return 0
+    changes=$(git status --porcelain -- python crates drives suites)
+    trap 'rm -f python/drivebay/_commit' EXIT
+    printf '%s\n' "$commit${changes:++changes}" >python/drivebay/_commit
+}
+
 # --- running things ---------------------------------------------------------------------------------
 
 # quietly LOG COMMAND...: on a terminal the command's own progress shows; otherwise it goes to LOG,

@@ -63,7 +63,8 @@ RUST_ROOMS: dict[str, set[str]] = {
     "wire": set(),
     "crash": {"drive", "units"},
     "serve": {"crash", "wire", "run", "drive", "units"},
-    "py": {"crash", "plugin", "run", "replay", "serve", "drive", "trace", "units"},
+    # benches: only for the source distribution.
+    "py": {"benches", "crash", "plugin", "run", "replay", "serve", "drive", "trace", "units"},
     "benches": {"crash", "run", "drive", "trace", "units"},
 }
 

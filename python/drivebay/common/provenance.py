@@ -16,7 +16,8 @@ from typing import Any
 
 from drivebay.common import programs
 
-_CHECKOUT = Path(__file__).resolve().parents[3]
+_PACKAGE = Path(__file__).resolve().parents[1]
+_CHECKOUT = _PACKAGE.parents[1]
 
 
 def tool_version() -> str:
@@ -28,18 +29,21 @@ def tool_version() -> str:
 
 
 def version_line() -> str:
-    """Output of `drivebay --version`: the version, and the commit of a checkout."""
+    """Output of `drivebay --version`: the version, and the commit where it is known."""
     commit = git_commit()
     return f"drivebay {tool_version()}" + (f" ({commit})" if commit else "")
 
 
 @functools.cache
 def git_commit() -> str | None:
-    """Commit of the running checkout, with "+changes" if its sources differ from it; None outside a
-    checkout.
+    """Commit of the running checkout or of the one that the package was built from (file
+    `_commit`), with "+changes" if the sources differ from it; None if neither is known.
     """
     if not ((_CHECKOUT / ".git").exists() and (_CHECKOUT / "pyproject.toml").exists()):
-        return None
+        try:
+            return (_PACKAGE / "_commit").read_text().strip() or None
+        except OSError:
+            return None
     commit = _git("rev-parse", "HEAD")
     if not commit:
         return None
@@ -67,8 +71,7 @@ def build() -> dict[str, Any]:
 
 @functools.cache
 def _digests() -> tuple[str, str]:
-    package = Path(__file__).resolve().parents[1]
-    return _digest(package.glob("_core*.so")), _digest(package.rglob("*.py"))
+    return _digest(_PACKAGE.glob("_core*.so")), _digest(_PACKAGE.rglob("*.py"))
 
 
 def _digest(files: Iterable[Path]) -> str:
