@@ -1,0 +1,235 @@
+"""Figures of a fio job that the rules ask for, with unknown ones as None.
+
+Sources: fio's HOWTO and stat.c, as in `lab.fio_import`. fio's JSON has all options that differ from
+their defaults, so that a missing one has its default; its text has few, unless the command line is
+in the same file.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from drivebay.lab.fio_import import logs
+from drivebay.lab.fio_import.jobs import Job, jobs_of
+from drivebay.lab.fio_import.load import SYNCHRONOUS
+from drivebay.lab.fio_import.reading import last_document
+from drivebay.targets.fio.figures import Part, is_possible, number_of
+
+WHOLE = 2**63
+"""Span of a job on a device without a size."""
+SECONDS_LEAST = 6
+"""Fewest seconds, or samples of fio, that show a course; guess."""
+FALL = 1.25
+"""Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """fio's samples of a rate (every 500 ms): lowest, mean, deviation, number."""
+
+    lowest: float
+    highest: float
+    mean: float
+    deviation: float
+    number: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job with its file's circumstances: `complete` if all of its options are known, `earlier`
+    jobs of the same file that ended before it began, `rates` per second from logs."""
+
+    job: Job
+    complete: bool
+    earlier: tuple[Case, ...] = ()
+    rates: tuple[float, ...] = ()
+
+    def option(self, name: str, default: str) -> str | None:
+        """Value of an option; None if the file does not tell it."""
+        return self.job.options.get(name, default if self.complete else None)
+
+    def number(self, name: str, default: int) -> int | None:
+        """Whole number of an option; None if it is unknown or computed by fio."""
+        text = self.option(name, str(default))
+        return None if text is None else number_of(text)
+
+    @property
+    def load(self) -> str:
+        """Kind of load in fio's words, without modifiers."""
+        return self.job.options.get("rw", "read").partition(":")[0]
+
+    @property
+    def writes_only(self) -> bool:
+        """True if the job moved no reads."""
+        return not self.job.sides["read"].ios
+
+    @property
+    def reads_only(self) -> bool:
+        """True if the job moved no writes."""
+        return not self.job.sides["write"].ios
+
+    @property
+    def written(self) -> int:
+        """Bytes written."""
+        return self.job.sides["write"].bytes
+
+    @property
+    def moved(self) -> int:
+        """Bytes of both directions."""
+        return self.job.sides["read"].bytes + self.written
+
+    @property
+    def block_bytes(self) -> float:
+        """Mean size of an I/O."""
+        return self.moved / self.job.ios
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second."""
+        return self.moved / self.job.duration_s
+
+    @property
+    def engine(self) -> str | None:
+        """I/O engine; None if unknown."""
+        return self.option("ioengine", "psync")
+
+    @property
+    def is_synchronous(self) -> bool:
+        """True if the engine has one request at a time."""
+        return self.engine in SYNCHRONOUS
+
+    @property
+    def is_direct(self) -> bool | None:
+        """True if the page cache was passed by."""
+        if self.option("buffered", "1") == "0":
+            return True
+        direct = self.option("direct", "0")
+        return None if direct is None else direct != "0"
+
+    @property
+    def is_device(self) -> bool:
+        """True if the job ran on a block device."""
+        return self.job.options.get("filename", "").startswith("/dev/")
+
+    @property
+    def depth(self) -> int | None:
+        """I/Os that the options ask for at a time, in all threads together."""
+        each = self.number("iodepth", 1)
+        return None if each is None else each * self.job.threads
+
+    @cached_property
+    def span(self) -> int | None:
+        """Bytes that the job may touch, `WHOLE` for a device's whole; None if unknown."""
+        options = self.job.options
+        text = options.get("filesize") or options.get("size", "")
+        base = number_of(options.get("kb_base", "")) or 1024
+        size = number_of(text.partition("-")[0], kb_base=base)
+        if size:
+            shared = "filename" in options or "filesize" in options
+            files = 1 if shared else self.job.threads * (number_of(options.get("nrfiles", "")) or 1)
+            return size * files
+        return WHOLE if self.is_device and (self.complete or text == "100%") else None
+
+    def mean_us(self, way: str) -> float | None:
+        """Mean latency of a direction."""
+        side = self.job.sides[way]
+        return side.latency_ns_sum / side.ios / 1e3 if side.ios and side.latency_ns_sum else None
+
+    @property
+    def prepared(self) -> int:
+        """Bytes that earlier jobs of the file wrote to the same place."""
+        names = [case.job.options.get("filename") for case in self.earlier]
+        same = self.job.options.get("filename")
+        return sum(
+            case.written
+            for case, name in zip(self.earlier, names, strict=True)
+            if name == same and name is not None
+        )
+
+    def cpu(self) -> float | None:
+        """Share of a CPU that each thread used, in per cent."""
+        used = [
+            entry.number("usr_cpu") + entry.number("sys_cpu")
+            for entry in self.job.entries
+            if "usr_cpu" in entry.value and "sys_cpu" in entry.value
+        ]
+        return statistics.fmean(used) if used else None
+
+    def samples(self) -> Samples | None:
+        """Samples of bandwidth in the direction that moved more; None if there are too few."""
+        way = max(("read", "write"), key=lambda name: self.job.sides[name].bytes)
+        entry = max(self.job.entries, key=lambda part: part.of(way, {}).number("io_bytes", 0))
+        side = entry.of(way, {})
+        keys = ("bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples")
+        figures = [side.number(key, 0) for key in keys]
+        return Samples(*figures) if figures[4] >= SECONDS_LEAST and figures[2] > 0 else None
+
+    def percentiles(self) -> Iterator[tuple[str, str, float, float, int, float]]:
+        """Listed percentiles: place, latency, percentile, value in ns, number of I/Os, mean."""
+        for entry in self.job.entries:
+            for way in ("read", "write"):
+                side = entry.of(way, {})
+                count = side.count("total_ios", 0)
+                for latency in ("clat_ns", "lat_ns", "clat", "lat") if count else ():
+                    part, unit = side.of(latency, {}), 1 if latency.endswith("ns") else 1000
+                    mean = part.number("mean", 0) * unit
+                    for q, value in part.counts("percentile", 100):
+                        if q > 0 and value:
+                            yield part.where, latency, q, value * unit, count, mean
+
+    def level(self, name: str) -> float | None:
+        """Share of I/Os at a depth, in per cent, by `iodepth_level`."""
+        levels = [entry.of("iodepth_level", {}) for entry in self.job.entries]
+        known = [part.number(name, 0) for part in levels if part.value]
+        return statistics.fmean(known) if known else None
+
+    @cached_property
+    def plateaus(self) -> tuple[float, float, int] | None:
+        """Mean rates before and after the second that divides the run best, and that second; None
+        without logs, or if the rate fell by less than `FALL`."""
+        rates = self.rates
+        if len(rates) < SECONDS_LEAST:
+            return None
+        splits = range(2, len(rates) - 1)
+
+        def spread(at: int) -> float:
+            return sum(statistics.pvariance(part) * len(part) for part in (rates[:at], rates[at:]))
+
+        at = min(splits, key=spread)
+        before, after = statistics.fmean(rates[:at]), statistics.fmean(rates[at:])
+        return (before, after, at) if after * FALL <= before else None
+
+
+def cases(path: Path, *, is_text: bool) -> list[Case]:
+    """Jobs of an output of fio that moved data. Raises UserError or Unreadable, as its importer
+    does."""
+    made: list[Case] = []
+    for document, complete in _documents(path, is_text=is_text):
+        before, group = list(made), -1
+        for job in jobs_of(Part(document)):
+            if job.group != group:
+                before, group = list(made), job.group
+            seconds = "text" if is_text else logs.series(job, path.parent)
+            rates: list[float] = []
+            if not isinstance(seconds, str):
+                table = seconds.select(["read_bytes", "write_bytes"]).to_pylist()
+                rates = [float(row["read_bytes"] + row["write_bytes"]) for row in table][:-1]
+            known = complete and job.options_hold
+            assert all(map(is_possible, rates)), "logs are checked as they are read"
+            made.append(Case(job, known, tuple(before), tuple(rates)))
+    return made
+
+
+def _documents(path: Path, *, is_text: bool) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Documents of fio in a file, and True if they have all options."""
+    if is_text:
+        from drivebay.lab.imports.fio_text import documents_of
+
+        yield from documents_of(path)
+    else:
+        yield last_document(path), True

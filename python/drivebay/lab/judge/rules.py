@@ -1,0 +1,374 @@
+"""Rules that find flaws of a benchmark in its own figures; each has its physics and its source.
+
+A threshold without a source is a guess, and says so. docs/concepts/judge.md has the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from drivebay.lab.judge.evidence import WHOLE, Case
+
+Verdict = Literal["shown", "likely", "unknown", "excluded"]
+ORDER: tuple[Verdict, ...] = ("shown", "likely", "unknown", "excluded")
+GIB = 2**30
+MEMORY_US = 4.0
+"""Mean latency below which no drive was asked; guess: a read over PCIe takes longer."""
+FLASH_US = 8.0
+"""Mean latency of small reads below which no flash cell was read; guess: below Optane's."""
+BUFFERED_US = 30.0
+"""Mean latency of small buffered I/Os below which memory answered most; guess."""
+SMALL_BYTES = 16 * 1024
+SPAN_SHOWN, SPAN_LIKELY, SPAN_LARGE = GIB, 8 * GIB, 64 * GIB
+SLC_BYTES_LEAST = 2 * GIB
+"""Fewest bytes that fill an SLC cache; guess: the smallest known one has 3 GB (850 EVO)."""
+STEADY_S = 1800
+"""Shortest time of writes that alone is taken for steady; guess, SNIA's first rounds take it."""
+PASSES = 2
+SAMPLES_LEAST = 10
+"""Fewest I/Os above a percentile; guess: its error is then about a third."""
+LAST_BIN_NS = 0.97 * 2**34
+"""Lower edge of fio's last bin, 17.2 s (2^24 us before 2.99), with the width of a bin."""
+HEAT_S = 20
+"""Shortest run in which heat can throttle a drive; guess."""
+EVEN = 0.03
+CAPS = (100, 120, 240, 500, 1100, 2300, 3000, 5000, 7500, 16000, 20000, 32000, 64000, 80000)
+"""IOPS that providers of volumes set as limits."""
+BANDWIDTH_CAPS_MIB = (25, 60, 100, 125, 150, 200, 250, 500, 750, 900, 1000)
+LINKS_MB = {
+    "SATA 3 Gbit/s": (255, 285),
+    "SATA 6 Gbit/s": (515, 565),
+    "10 Gbit Ethernet": (1090, 1200),
+    "PCIe 3.0 x4": (3150, 3650),
+    "PCIe 4.0 x4": (6600, 7450),
+    "PCIe 5.0 x4": (13300, 14900),
+}
+"""Rates that large requests reach at a link's limit, in MB/s: the link less its overhead."""
+BUSY, NEARLY_BUSY, IDLE = 90.0, 75.0, 60.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Verdict of a rule for a job, its reason with the figure and the field that it comes from."""
+
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A flaw: its physics and source, an innocent case that looks like it, and what to run to
+    settle it."""
+
+    name: str
+    title: str
+    physics: str
+    source: str
+    false_alarm: str
+    settle: str
+    test: Callable[[Case], Finding]
+
+
+def _precondition(case: Case) -> Finding:
+    us = case.mean_us("read")
+    if case.reads_only:
+        if case.prepared and case.span and case.prepared >= case.span:
+            return Finding("excluded", f"earlier jobs wrote {size(case.prepared)} there")
+        if us is not None and us < FLASH_US and case.is_direct and case.block_bytes <= SMALL_BYTES:
+            return Finding(
+                "likely", f"reads took {us:.1f} us (lat_ns.mean), less than a flash cell needs"
+            )
+        return Finding("unknown", "a read does not show what was written before it")
+    span, written = case.span, case.written
+    if case.plateaus:
+        before, after, at = case.plateaus
+        return Finding(
+            "shown", f"{size(before)}/s fell to {size(after)}/s after {at} s (logs): not steady"
+        )
+    if span and case.prepared >= PASSES * span:
+        return Finding("excluded", f"earlier jobs wrote {size(case.prepared)} there")
+    if span and span < WHOLE:
+        passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
+        if written < span or case.job.duration_s <= 60:
+            return Finding("likely", f"{passes} in {case.job.duration_s:.0f} s, after no other job")
+        if written >= PASSES * span and case.job.duration_s >= STEADY_S:
+            return Finding("excluded", passes)
+        return Finding("unknown", passes)
+    if case.job.duration_s >= STEADY_S:
+        return Finding("unknown", f"wrote for {case.job.duration_s:.0f} s, its span is not told")
+    return Finding(
+        "likely", f"wrote {size(written)} in {case.job.duration_s:.0f} s, after no other job"
+    )
+
+
+def _cache(case: Case) -> Finding:
+    engine, direct, options = case.engine, case.is_direct, case.job.options
+    if engine in ("null", "mmap"):
+        return Finding("shown", f"ioengine={engine}")
+    way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
+    us, small = case.mean_us(way), case.block_bytes <= SMALL_BYTES
+    told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
+    if us is not None and us < MEMORY_US:
+        return Finding("shown", f"{told}: only memory answers as fast")
+    if case.rate > 16e9 and case.is_device:
+        return Finding("shown", f"{size(case.rate)}/s is more than a drive's link carries")
+    synced = any(options.get(key, "0") != "0" for key in ("fsync", "fdatasync", "sync"))
+    if direct is False:
+        if us is not None and small and us < BUFFERED_US and not (way == "write" and synced):
+            return Finding("shown", f"direct=0, and {told}")
+        if way == "write" and synced:
+            return Finding("excluded", "direct=0, but the writes were synced")
+        if way == "read" and case.load == "randread" and us is not None and us >= 60 and small:
+            return Finding("excluded", f"direct=0, but {told}")
+        return Finding("likely", f"direct=0{', and ' + told if told else ''}")
+    if us is not None and way == "read" and small and us < FLASH_US:
+        return Finding("likely", f"{told}, less than a flash cell needs")
+    if direct:
+        return Finding("excluded", f"direct=1{', and ' + told if told else ''}")
+    if us is not None and small and (us < BUFFERED_US and way == "write"):
+        return Finding("likely", f"direct is not told, and {told}")
+    if us is not None and way == "read" and case.load == "randread" and us >= 60:
+        return Finding("excluded", told)
+    return Finding("unknown", "the file does not tell direct=")
+
+
+def _slc(case: Case) -> Finding:
+    if case.reads_only:
+        return Finding("excluded", "the job wrote nothing")
+    if case.written < SLC_BYTES_LEAST:
+        return Finding("excluded", f"it wrote {size(case.written)} (io_bytes), too little")
+    if case.plateaus and case.writes_only:
+        before, after, at = case.plateaus
+        return Finding("shown", f"{size(before)}/s fell to {size(after)}/s after {at} s (logs)")
+    samples = case.samples()
+    if case.rates and not case.plateaus:
+        return Finding("excluded", "the rate did not fall (logs)")
+    if samples and samples.lowest >= 0.8 * samples.mean:
+        return Finding("excluded", f"bw_min is {samples.lowest / samples.mean:.0%} of bw_mean")
+    if (
+        samples
+        and samples.number >= 2 * SAMPLES_LEAST
+        and samples.deviation > 0.3 * samples.mean
+        and samples.highest > 1.5 * samples.mean
+        and case.written > 2 * SLC_BYTES_LEAST
+    ):
+        return Finding(
+            "likely",
+            f"bw_dev is {samples.deviation / samples.mean:.0%} of bw_mean, bw_max "
+            f"{samples.highest / samples.mean:.1f} times it",
+        )
+    return Finding("unknown", "no logs show the rate over time")
+
+
+def _throttle(case: Case) -> Finding:
+    if case.plateaus and case.reads_only:
+        before, after, at = case.plateaus
+        return Finding(
+            "shown", f"reads fell from {size(before)}/s to {size(after)}/s after {at} s (logs)"
+        )
+    samples, iops = case.samples(), case.job.ios / case.job.duration_s
+    even = samples is not None and samples.deviation <= EVEN * samples.mean
+    mib = case.rate / 2**20
+    for cap, figure, name in (
+        *((cap, iops, "IOPS") for cap in CAPS),
+        *((cap, mib, "MiB/s") for cap in BANDWIDTH_CAPS_MIB),
+    ):
+        if even and abs(figure - cap) <= 0.01 * cap and case.job.duration_s >= SAMPLES_LEAST:
+            return Finding(
+                "likely", f"a steady {figure:,.0f} {name}, the limit of a volume is {cap:,}"
+            )
+    if case.rates and not case.plateaus:
+        return Finding("excluded", "the rate did not fall (logs)")
+    if samples and samples.lowest >= 0.8 * samples.mean:
+        return Finding("excluded", f"bw_min is {samples.lowest / samples.mean:.0%} of bw_mean")
+    if case.job.duration_s < HEAT_S:
+        return Finding("excluded", f"{case.job.duration_s:.1f} s are too short for heat")
+    return Finding("unknown", "no logs show the rate over time")
+
+
+def _span(case: Case) -> Finding:
+    span, random = case.span, case.load.startswith("rand")
+    if span is None:
+        return Finding("unknown", "the file does not tell size=")
+    if span == WHOLE:
+        return Finding("excluded", "the job ran on the whole device")
+    told = f"size is {size(span)}"
+    if span < SPAN_SHOWN:
+        return Finding("shown" if random else "likely", f"{told}: a cache can hold it")
+    if span <= SPAN_LIKELY and random:
+        return Finding("likely", f"{told}: a map cache covers it")
+    return Finding("excluded" if span >= SPAN_LARGE or not random else "unknown", told)
+
+
+def _percentiles(case: Case) -> Finding:
+    enough = 0
+    for where, latency, q, value, count, mean in case.percentiles():
+        above = count * (100 - q) / 100
+        place = f"{where}.percentile"
+        last = LAST_BIN_NS if case.job.version >= (2, 99) or latency.endswith("ns") else 16.3e9
+        if value >= last:
+            return Finding("shown", f"p{q:g} is {value / 1e9:.1f} s, fio's last bin ({place})")
+        if abs(q - 99) < 1e-6 and mean > value:
+            return Finding(
+                "shown", f"the mean, {mean / 1e3:,.3g} us, is above p99, {value / 1e3:,.3g} us"
+            )
+        if q < 100 and above < SAMPLES_LEAST:
+            return Finding("shown", f"p{q:g} of {count:,} I/Os has {above:.2g} above it ({place})")
+        enough += 1
+    said = f"{enough} percentiles have enough samples" if enough else "no percentiles are listed"
+    return Finding("excluded", said)
+
+
+def _depth(case: Case) -> Finding:
+    options, asked, each = case.job.options, case.depth, case.number("iodepth", 1)
+    for key in ("rate", "rate_iops", "thinktime", "latency_target"):
+        if options.get(key, "0").strip(",") not in ("", "0"):
+            return Finding("shown", f"{key}={options[key]} limits the rate")
+    if case.is_synchronous and each and each > 1:
+        return Finding("shown", f"iodepth={each} with ioengine={case.engine}, one at a time")
+    single, mean = case.level("1"), case.job.outstanding
+    if each and each > 1 and single is not None and single >= 90:
+        return Finding("shown", f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
+    if asked is None:
+        return Finding("unknown", "the file does not tell iodepth=")
+    if asked == 1:
+        return Finding("excluded", "one I/O at a time was asked for")
+    if mean is None:
+        reached = case.level(">=64") if each and each >= 64 else None
+        if reached is not None and reached >= 90:
+            return Finding("excluded", f"{reached:.0f} % at 64 or more (iodepth_level)")
+        return Finding("unknown", "no latencies show how many I/Os were outstanding")
+    told = f"{mean:.3g} I/Os were outstanding (lat_ns.mean times iops) of {asked:,} asked for"
+    if mean < 0.5 * asked:
+        return Finding("shown", told)
+    return Finding("likely" if mean < 0.75 * asked else "excluded", told)
+
+
+def _bound(case: Case) -> Finding:
+    options, cpu = case.job.options, case.cpu()
+    polls = any(key in options for key in ("hipri", "sqthread_poll")) or case.engine == "spdk"
+    if cpu is not None and cpu >= BUSY and not polls:
+        return Finding("shown", f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
+    megabytes = case.rate / 1e6
+    samples = case.samples()
+    even = samples is None or samples.deviation <= 2 * EVEN * samples.mean
+    one_way = case.reads_only or case.writes_only
+    for link, (low, high) in LINKS_MB.items():
+        if low <= megabytes <= high and case.block_bytes >= 2**16 and even and one_way:
+            return Finding("likely", f"{megabytes:,.0f} MB/s is the limit of {link}")
+    for key in ("zero_buffers", "buffer_compress_percentage", "dedupe_percentage", "verify"):
+        if options.get(key, "0") not in ("0", "off", "null"):
+            return Finding("likely", f"{key}={options[key]}".rstrip("="))
+    if cpu is not None and cpu >= NEARLY_BUSY and not polls:
+        return Finding("likely", f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
+    if cpu is not None and cpu < IDLE:
+        return Finding("excluded", f"CPU {cpu:.0f} %, {megabytes:,.0f} MB/s is no link's limit")
+    return Finding("unknown", "the file does not tell how busy the host was")
+
+
+def size(count: float) -> str:
+    """Bytes with a decimal unit.
+
+    >>> size(2.5e9), size(900)
+    ('2.5 GB', '900 B')
+    """
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+RULES = (
+    Rule(
+        "precondition",
+        "The drive was not in the state that the load needs",
+        "A drive that was erased, or written only in part, has free blocks: it writes without "
+        "garbage collection. Random writes become steady after the whole span was written about "
+        "twice. A drive answers reads of addresses that were never written without its flash.",
+        "SNIA Solid State Storage Performance Test Specification 2.0.1, preconditioning and "
+        "steady state.",
+        "An earlier run that the file does not show may have prepared the drive.",
+        "write the whole drive twice with the load's pattern, then run it again with "
+        "--write_bw_log --log_avg_msec=1000 and a longer runtime",
+        _precondition,
+    ),
+    Rule(
+        "cache",
+        "Memory answered instead of the drive",
+        "Without direct=1 the page cache takes writes and keeps what was read. A read from memory "
+        "takes 1 to 3 us; over PCIe from flash at least 20 us, from Optane about 10 us.",
+        "fio's HOWTO, direct and invalidate; latencies: published figures of P4800X and Z-NAND "
+        "drives.",
+        "Buffered reads of a file that is much larger than memory come from the drive.",
+        "run it again with --direct=1 on the block device",
+        _cache,
+    ),
+    Rule(
+        "slc",
+        "The SLC cache ran full within the run",
+        "TLC and QLC drives first write cells with one bit, 2 to 10 times as fast. When this cache "
+        "is full, the rate falls to that of migration. A mean over both is neither.",
+        "Data sheets of client drives (TurboWrite, Dynamic Write Acceleration); the caches of "
+        "drives/*.toml with their sources.",
+        "Garbage collection, heat or other users of the drive make a rate fall, too.",
+        "write with --write_bw_log --log_avg_msec=1000 until the rate stays the same, and state "
+        "both plateaus",
+        _slc,
+    ),
+    Rule(
+        "throttle",
+        "The drive or the volume was throttled",
+        "A hot drive slows down after tens of seconds, for reads too. Volumes of clouds have "
+        "limits in IOPS and MiB/s, which make the rate very even.",
+        "NVMe base specification 2.0, thermal management; limits of volumes: AWS gp3 (3,000 IOPS, "
+        "125 MiB/s), Azure premium disks.",
+        "A drive whose own rate is by chance within 1 % of such a limit.",
+        "log the rate and the temperature per second (drivebay review --only thermal-write)",
+        _throttle,
+    ),
+    Rule(
+        "span",
+        "The span was small enough for a cache",
+        "A map of 4 bytes per 4 KiB: 1 MB of it covers 1 GB. Host memory buffers have 16 to 64 MB, "
+        "so small spans never miss the map; the drive's DRAM or SLC cache may hold all data.",
+        "NVMe base specification 2.0, host memory buffer; SNIA's active range, which is the "
+        "whole drive by default.",
+        "A drive with its whole map in DRAM reads small spans as fast as large ones.",
+        "run it again over the whole drive (no --size)",
+        _span,
+    ),
+    Rule(
+        "percentiles",
+        "Percentiles rest on too few I/Os, or on the last bin",
+        "A percentile with n I/Os above it has an error of about 1 / sqrt(n). fio's last bin ends "
+        "at 17.2 s, so that longer latencies are counted there. A mean above p99 comes from a few "
+        "outliers.",
+        "Binomial error of a quantile; fio's stat.h (FIO_IO_U_PLAT_GROUP_NR).",
+        "A run that is repeated often may state such a percentile of all runs together.",
+        "run longer: a percentile q needs 10 / (1 - q/100) I/Os, for p99.99 100,000",
+        _percentiles,
+    ),
+    Rule(
+        "depth",
+        "The queue depth or the rate was not what was asked for",
+        "A synchronous engine has one I/O at a time whatever iodepth says. By Little's law the "
+        "mean number outstanding is rate times mean latency. rate and thinktime limit the rate.",
+        "fio's HOWTO, iodepth, ioengine, rate; Little 1961.",
+        "Latency at a fixed rate may be just what was to be measured.",
+        "run it again with --ioengine=io_uring --direct=1 and without rate or thinktime",
+        _depth,
+    ),
+    Rule(
+        "bound",
+        "The host or the link set the rate",
+        "A thread that uses its whole CPU cannot submit more. A link carries its bits less its "
+        "coding and packets. Drives with compression write zeros and patterns faster.",
+        "SATA 3.x and PCI Express base specifications; fio's usr_cpu and sys_cpu; SandForce "
+        "controllers.",
+        "Engines that poll use a whole CPU by design; a drive may be as fast as its link.",
+        "run it again with more jobs, each on a CPU of its own, and with --refill_buffers",
+        _bound,
+    ),
+)
