@@ -10,7 +10,8 @@ and units, and so are minimum, maximum, mean and deviation of slat, clat and lat
 histogram. Without the line "NAME: (g=0): rw=..." pattern and queue depth are not known.
 
 Leaves out: shares of latencies below 10 ms ("lat (usec): 50=0.19%"), too coarse for percentiles;
-"bw" and "iops" lines, whose samples are of half a second, but for `documents_of`; lines that a mail program has wrapped.
+"bw" and "iops" lines, whose samples are of half a second, but for `documents_of`; lines that a
+mail program has wrapped.
 """
 
 from __future__ import annotations
@@ -96,14 +97,13 @@ class Block:
 @dataclass
 class Run:
     """One run of fio: the loads that it announces, by job and group, and the jobs' results.
-    `told` are the options of the command line before it; `complete` if there was one."""
+    `told` are the options of the command line before it."""
 
     version: str = "fio"
     time: str | None = None
     headers: dict[tuple[str, int], list[dict[str, str]]] = field(default_factory=dict)
     blocks: dict[tuple[str, str, int, str], Block] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
-    complete: bool = False
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
@@ -141,21 +141,26 @@ def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
     line is in the text, so that all options are known."""
     for run in _runs(text_of(path, named("fio-text").again)):
         blocks = list(run.blocks.values())
-        entries = []
-        for block in blocks:
-            entry = _entry(block, run, blocks)
-            told = run.told if len(run.headers) <= 1 and entry["job options"] else {}
-            entries.append({**entry, "job options": {**told, **entry["job options"]}})
-        yield {"fio version": run.version, "jobs": entries}, run.complete
+        entries = [_entry(block, run, blocks) for block in blocks]
+        loads = [load for header in run.headers.values() for load in header]
+        fits = len(run.headers) == 1 and all(
+            run.told.get("rw", load["rw"]) == load["rw"] for load in loads
+        )
+        for entry in entries if fits else []:
+            if entry["job options"]:
+                entry["job options"] = {**run.told, **entry["job options"]}
+        yield {"fio version": run.version, "jobs": entries}, fits and "rw" in run.told
 
 
 def _told(line: str) -> dict[str, str] | None:
-    """Options of fio's command line in a line; None if there is none, or of several jobs."""
+    """Options of fio's command line in a line; none if it has several jobs or a job file; None if
+    it is no command line."""
     command = _COMMAND.search(line)
     options = _OPTION.findall(command[1]) if command else []
-    if not options or sum(name == "name" for name, _ in options) > 1:
+    if not options:
         return None
-    return {ALIASES.get(name, name): value.strip("\"'") or "1" for name, value in options}
+    told = {ALIASES.get(name, name): value.strip("\"'") or "1" for name, value in options}
+    return told if "rw" in told and sum(name == "name" for name, _ in options) < 2 else {}
 
 
 def _runs(text: str) -> list[Run]:
@@ -164,14 +169,15 @@ def _runs(text: str) -> list[Run]:
     told: dict[str, str] | None = None
     for whole in text.replace("\xa0", " ").replace("\\\n", " ").split("\n"):
         line = re.sub(r"^(> ?){1,9}|^<[^<>]{1,80}> ", "", whole).rstrip()
-        told = _told(line) or told
+        command = _told(line)
+        told = told if command is None else command
         begins = _HEADER.match(line) or _VERSION.fullmatch(line)
         if begins and runs[-1].blocks:
             runs.append(Run())
             block = None
         run = runs[-1]
         if begins and told is not None:
-            run.told, run.complete, told = {**told, **run.told}, True, None
+            run.told, told = {**told, **run.told}, None
         if laid := _LAYOUT.match(line):
             run.told.setdefault("size", laid[1])
         if begins and begins.re is _VERSION:

@@ -42,11 +42,13 @@ class Samples:
 @dataclass(frozen=True)
 class Case:
     """A job with its file's circumstances: `complete` if all of its options are known, `earlier`
-    jobs of the same file that ended before it began, `rates` per second from logs."""
+    jobs of the same file that ended before it began, `followed` if others began after it, `rates`
+    per second from logs."""
 
     job: Job
     complete: bool
     earlier: tuple[Case, ...] = ()
+    followed: bool = False
     rates: tuple[float, ...] = ()
 
     def option(self, name: str, default: str) -> str | None:
@@ -211,7 +213,8 @@ def cases(path: Path, *, is_text: bool) -> list[Case]:
     made: list[Case] = []
     for document, complete in _documents(path, is_text=is_text):
         before, group = list(made), -1
-        for job in jobs_of(Part(document)):
+        jobs = jobs_of(Part(document))
+        for job in jobs:
             if job.group != group:
                 before, group = list(made), job.group
             seconds = "text" if is_text else logs.series(job, path.parent)
@@ -221,7 +224,8 @@ def cases(path: Path, *, is_text: bool) -> list[Case]:
                 rates = [float(row["read_bytes"] + row["write_bytes"]) for row in table][:-1]
             known = complete and job.options_hold
             assert all(map(is_possible, rates)), "logs are checked as they are read"
-            made.append(Case(job, known, tuple(before), tuple(rates)))
+            followed = job.group != jobs[-1].group
+            made.append(Case(job, known, tuple(before), followed, tuple(rates)))
     return made
 
 

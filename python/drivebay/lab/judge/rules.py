@@ -57,21 +57,21 @@ class Finding:
     reason: str
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A flaw: its physics and source, an innocent case that looks like it, and what to run to
-    settle it."""
+def precondition(case: Case) -> Finding:
+    """The drive was not in the state that the load needs.
 
-    name: str
-    title: str
-    physics: str
-    source: str
-    false_alarm: str
-    settle: str
-    test: Callable[[Case], Finding]
+    Physics: A drive that was erased, or written only in part, has free blocks: it writes
+    without garbage collection. Random writes become steady after the whole span was written
+    about twice. A drive answers reads of addresses that were never written without its flash.
 
+    Source: SNIA Solid State Storage Performance Test Specification 2.0.1, preconditioning and
+    steady state.
 
-def _precondition(case: Case) -> Finding:
+    False alarm: An earlier run that the file does not show may have prepared the drive.
+
+    To settle it: write the whole drive twice with the load's pattern, then run it again with
+    --write_bw_log --log_avg_msec=1000 and a longer runtime
+    """
     us = case.mean_us("read")
     if case.reads_only:
         if case.prepared and case.span and case.prepared >= case.span:
@@ -87,6 +87,8 @@ def _precondition(case: Case) -> Finding:
         return Finding(
             "shown", f"{size(before)}/s fell to {size(after)}/s after {at} s (logs): not steady"
         )
+    if span and case.followed and case.load == "write" and written >= span:
+        return Finding("unknown", f"wrote {size(written)} for the jobs after it")
     if span and case.prepared >= PASSES * span:
         return Finding("excluded", f"earlier jobs wrote {size(case.prepared)} there")
     if span and span < WHOLE:
@@ -103,7 +105,19 @@ def _precondition(case: Case) -> Finding:
     )
 
 
-def _cache(case: Case) -> Finding:
+def cache(case: Case) -> Finding:
+    """Memory answered instead of the drive.
+
+    Physics: Without direct=1 the page cache takes writes and keeps what was read. A read from
+    memory takes 1 to 3 us; over PCIe from flash at least 20 us, from Optane about 10 us.
+
+    Source: fio's HOWTO, direct and invalidate; latencies: published figures of P4800X and
+    Z-NAND drives.
+
+    False alarm: Buffered reads of a file that is much larger than memory come from the drive.
+
+    To settle it: run it again with --direct=1 on the block device
+    """
     engine, direct, options = case.engine, case.is_direct, case.job.options
     if engine in ("null", "mmap"):
         return Finding("shown", f"ioengine={engine}")
@@ -134,7 +148,20 @@ def _cache(case: Case) -> Finding:
     return Finding("unknown", "the file does not tell direct=")
 
 
-def _slc(case: Case) -> Finding:
+def slc(case: Case) -> Finding:
+    """The SLC cache ran full within the run.
+
+    Physics: TLC and QLC drives first write cells with one bit, 2 to 10 times as fast. When
+    this cache is full, the rate falls to that of migration. A mean over both is neither.
+
+    Source: Data sheets of client drives (TurboWrite, Dynamic Write Acceleration); the caches
+    of drives/*.toml with their sources.
+
+    False alarm: Garbage collection, heat or other users of the drive make a rate fall, too.
+
+    To settle it: write with --write_bw_log --log_avg_msec=1000 until the rate stays the same,
+    and state both plateaus
+    """
     if case.reads_only:
         return Finding("excluded", "the job wrote nothing")
     if case.written < SLC_BYTES_LEAST:
@@ -162,7 +189,20 @@ def _slc(case: Case) -> Finding:
     return Finding("unknown", "no logs show the rate over time")
 
 
-def _throttle(case: Case) -> Finding:
+def throttle(case: Case) -> Finding:
+    """The drive or the volume was throttled.
+
+    Physics: A hot drive slows down after tens of seconds, for reads too. Volumes of clouds
+    have limits in IOPS and MiB/s, which make the rate very even.
+
+    Source: NVMe base specification 2.0, thermal management; limits of volumes: AWS gp3 (3,000
+    IOPS, 125 MiB/s), Azure premium disks.
+
+    False alarm: A drive whose own rate is by chance within 1 % of such a limit.
+
+    To settle it: log the rate and the temperature per second (drivebay review --only
+    thermal-write)
+    """
     if case.plateaus and case.reads_only:
         before, after, at = case.plateaus
         return Finding(
@@ -188,21 +228,45 @@ def _throttle(case: Case) -> Finding:
     return Finding("unknown", "no logs show the rate over time")
 
 
-def _span(case: Case) -> Finding:
-    span, random = case.span, case.load.startswith("rand")
-    if span is None:
+def span(case: Case) -> Finding:
+    """The span was small enough for a cache.
+
+    Physics: A map of 4 bytes per 4 KiB: 1 MB of it covers 1 GB. Host memory buffers have 16 to
+    64 MB, so small spans never miss the map; the drive's DRAM or SLC cache may hold all data.
+
+    Source: NVMe base specification 2.0, host memory buffer; SNIA's active range, which is the
+    whole drive by default.
+
+    False alarm: A drive with its whole map in DRAM reads small spans as fast as large ones.
+
+    To settle it: run it again over the whole drive (no --size)
+    """
+    known, random = case.span, case.load.startswith("rand")
+    if known is None:
         return Finding("unknown", "the file does not tell size=")
-    if span == WHOLE:
+    if known == WHOLE:
         return Finding("excluded", "the job ran on the whole device")
-    told = f"size is {size(span)}"
-    if span < SPAN_SHOWN:
+    told = f"size is {size(known)}"
+    if known < SPAN_SHOWN:
         return Finding("shown" if random else "likely", f"{told}: a cache can hold it")
-    if span <= SPAN_LIKELY and random:
+    if known <= SPAN_LIKELY and random:
         return Finding("likely", f"{told}: a map cache covers it")
-    return Finding("excluded" if span >= SPAN_LARGE or not random else "unknown", told)
+    return Finding("excluded" if known >= SPAN_LARGE or not random else "unknown", told)
 
 
-def _percentiles(case: Case) -> Finding:
+def percentiles(case: Case) -> Finding:
+    """Percentiles rest on too few I/Os, or on the last bin.
+
+    Physics: A percentile with n I/Os above it has an error of about 1 / sqrt(n). fio's last
+    bin ends at 17.2 s, so that longer latencies are counted there. A mean above p99 comes from
+    a few outliers.
+
+    Source: Binomial error of a quantile; fio's stat.h (FIO_IO_U_PLAT_GROUP_NR).
+
+    False alarm: A run that is repeated often may state such a percentile of all runs together.
+
+    To settle it: run longer: a percentile q needs 10 / (1 - q/100) I/Os, for p99.99 100,000
+    """
     enough = 0
     for where, latency, q, value, count, mean in case.percentiles():
         above = count * (100 - q) / 100
@@ -221,7 +285,19 @@ def _percentiles(case: Case) -> Finding:
     return Finding("excluded", said)
 
 
-def _depth(case: Case) -> Finding:
+def depth(case: Case) -> Finding:
+    """The queue depth or the rate was not what was asked for.
+
+    Physics: A synchronous engine has one I/O at a time whatever iodepth says. By Little's law
+    the mean number outstanding is rate times mean latency. rate and thinktime limit the rate.
+
+    Source: fio's HOWTO, iodepth, ioengine, rate; Little 1961.
+
+    False alarm: Latency at a fixed rate may be just what was to be measured.
+
+    To settle it: run it again with --ioengine=io_uring --direct=1 and without rate or
+    thinktime
+    """
     options, asked, each = case.job.options, case.depth, case.number("iodepth", 1)
     for key in ("rate", "rate_iops", "thinktime", "latency_target"):
         if options.get(key, "0").strip(",") not in ("", "0"):
@@ -246,7 +322,21 @@ def _depth(case: Case) -> Finding:
     return Finding("likely" if mean < 0.75 * asked else "excluded", told)
 
 
-def _bound(case: Case) -> Finding:
+def bound(case: Case) -> Finding:
+    """The host or the link set the rate.
+
+    Physics: A thread that uses its whole CPU cannot submit more. A link carries its bits less
+    its coding and packets. Drives with compression write zeros and patterns faster.
+
+    Source: SATA 3.x and PCI Express base specifications; fio's usr_cpu and sys_cpu; SandForce
+    controllers.
+
+    False alarm: Engines that poll use a whole CPU by design; a drive may be as fast as its
+    link.
+
+    To settle it: run it again with more jobs, each on a CPU of its own, and with
+    --refill_buffers
+    """
     options, cpu = case.job.options, case.cpu()
     polls = any(key in options for key in ("hipri", "sqthread_poll")) or case.engine == "spdk"
     if cpu is not None and cpu >= BUSY and not polls:
@@ -280,95 +370,31 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-RULES = (
-    Rule(
-        "precondition",
-        "The drive was not in the state that the load needs",
-        "A drive that was erased, or written only in part, has free blocks: it writes without "
-        "garbage collection. Random writes become steady after the whole span was written about "
-        "twice. A drive answers reads of addresses that were never written without its flash.",
-        "SNIA Solid State Storage Performance Test Specification 2.0.1, preconditioning and "
-        "steady state.",
-        "An earlier run that the file does not show may have prepared the drive.",
-        "write the whole drive twice with the load's pattern, then run it again with "
-        "--write_bw_log --log_avg_msec=1000 and a longer runtime",
-        _precondition,
-    ),
-    Rule(
-        "cache",
-        "Memory answered instead of the drive",
-        "Without direct=1 the page cache takes writes and keeps what was read. A read from memory "
-        "takes 1 to 3 us; over PCIe from flash at least 20 us, from Optane about 10 us.",
-        "fio's HOWTO, direct and invalidate; latencies: published figures of P4800X and Z-NAND "
-        "drives.",
-        "Buffered reads of a file that is much larger than memory come from the drive.",
-        "run it again with --direct=1 on the block device",
-        _cache,
-    ),
-    Rule(
-        "slc",
-        "The SLC cache ran full within the run",
-        "TLC and QLC drives first write cells with one bit, 2 to 10 times as fast. When this cache "
-        "is full, the rate falls to that of migration. A mean over both is neither.",
-        "Data sheets of client drives (TurboWrite, Dynamic Write Acceleration); the caches of "
-        "drives/*.toml with their sources.",
-        "Garbage collection, heat or other users of the drive make a rate fall, too.",
-        "write with --write_bw_log --log_avg_msec=1000 until the rate stays the same, and state "
-        "both plateaus",
-        _slc,
-    ),
-    Rule(
-        "throttle",
-        "The drive or the volume was throttled",
-        "A hot drive slows down after tens of seconds, for reads too. Volumes of clouds have "
-        "limits in IOPS and MiB/s, which make the rate very even.",
-        "NVMe base specification 2.0, thermal management; limits of volumes: AWS gp3 (3,000 IOPS, "
-        "125 MiB/s), Azure premium disks.",
-        "A drive whose own rate is by chance within 1 % of such a limit.",
-        "log the rate and the temperature per second (drivebay review --only thermal-write)",
-        _throttle,
-    ),
-    Rule(
-        "span",
-        "The span was small enough for a cache",
-        "A map of 4 bytes per 4 KiB: 1 MB of it covers 1 GB. Host memory buffers have 16 to 64 MB, "
-        "so small spans never miss the map; the drive's DRAM or SLC cache may hold all data.",
-        "NVMe base specification 2.0, host memory buffer; SNIA's active range, which is the "
-        "whole drive by default.",
-        "A drive with its whole map in DRAM reads small spans as fast as large ones.",
-        "run it again over the whole drive (no --size)",
-        _span,
-    ),
-    Rule(
-        "percentiles",
-        "Percentiles rest on too few I/Os, or on the last bin",
-        "A percentile with n I/Os above it has an error of about 1 / sqrt(n). fio's last bin ends "
-        "at 17.2 s, so that longer latencies are counted there. A mean above p99 comes from a few "
-        "outliers.",
-        "Binomial error of a quantile; fio's stat.h (FIO_IO_U_PLAT_GROUP_NR).",
-        "A run that is repeated often may state such a percentile of all runs together.",
-        "run longer: a percentile q needs 10 / (1 - q/100) I/Os, for p99.99 100,000",
-        _percentiles,
-    ),
-    Rule(
-        "depth",
-        "The queue depth or the rate was not what was asked for",
-        "A synchronous engine has one I/O at a time whatever iodepth says. By Little's law the "
-        "mean number outstanding is rate times mean latency. rate and thinktime limit the rate.",
-        "fio's HOWTO, iodepth, ioengine, rate; Little 1961.",
-        "Latency at a fixed rate may be just what was to be measured.",
-        "run it again with --ioengine=io_uring --direct=1 and without rate or thinktime",
-        _depth,
-    ),
-    Rule(
-        "bound",
-        "The host or the link set the rate",
-        "A thread that uses its whole CPU cannot submit more. A link carries its bits less its "
-        "coding and packets. Drives with compression write zeros and patterns faster.",
-        "SATA 3.x and PCI Express base specifications; fio's usr_cpu and sys_cpu; SandForce "
-        "controllers.",
-        "Engines that poll use a whole CPU by design; a drive may be as fast as its link.",
-        "run it again with more jobs, each on a CPU of its own, and with --refill_buffers",
-        _bound,
-    ),
+@dataclass(frozen=True)
+class Rule:
+    """A flaw: its physics and source, an innocent case that looks like it, and what to run to
+    settle it; the words are those of the function's docstring."""
+
+    test: Callable[[Case], Finding]
+    title: str
+    physics: str
+    source: str
+    false_alarm: str
+    settle: str
+
+    @property
+    def name(self) -> str:
+        """Name in JSON."""
+        return self.test.__name__
+
+
+def _rule(test: Callable[[Case], Finding]) -> Rule:
+    """Reads the words of a rule from its docstring."""
+    parts = (" ".join(part.split()) for part in (test.__doc__ or "").strip().split("\n\n"))
+    title, *others = parts
+    return Rule(test, title.rstrip("."), *(part.partition(": ")[2] for part in others))
+
+
+RULES = tuple(
+    _rule(test) for test in (precondition, cache, slc, throttle, span, percentiles, depth, bound)
 )
