@@ -21,7 +21,7 @@ from drivebay.lab.judge import RULES, judge
 
 TIMES = int(os.environ.get("DRIVEBAY_MUTATIONS", 300))
 PAGE = Path(__file__).parent.parent / "docs/concepts/judge.md"
-GIB = 2**30
+UNKNOWN = "cannot be told from this file"
 
 
 def job(ios: int = 200_000, **more: Any) -> dict[str, Any]:
@@ -66,12 +66,12 @@ def verdicts(folder: Path, *jobs: dict[str, Any]) -> dict[str, str]:
     path.write_text(json.dumps({"fio version": "fio-3.33", "jobs": list(jobs)}, indent=1))
     ((judged, found),) = judge([path])
     assert judged == path
-    return {entry.rule.name: entry.finding.verdict for entry in found}
+    return {entry.flaw: entry.verdict for entry in found}
 
 
 def test_a_clean_run_has_no_flaw(tmp_path: Path) -> None:
     found = verdicts(tmp_path, job())
-    assert found.pop("precondition") == "unknown"
+    assert found.pop("precondition") == UNKNOWN
     assert set(found.values()) == {"excluded"}
 
 
@@ -91,12 +91,12 @@ BURST = {"bw_min": 20.0, "bw_max": 250.0, "bw_dev": 60.0}
         ("cache", "excluded", {"options": {"direct": "0"}}),
         ("slc", "excluded", {**WRITES, "ios": 1000}),
         ("slc", "likely", {**WRITES, "ios": 2_000_000, "side": BURST}),
-        ("slc", "unknown", {**WRITES, "ios": 2_000_000, "side": {"bw_samples": 0}}),
+        ("slc", UNKNOWN, {**WRITES, "ios": 2_000_000, "side": {"bw_samples": 0}}),
         ("throttle", "likely", {"ios": 300_000, "side": {"bw_dev": 1.0}}),
         ("throttle", "excluded", {"ios": 300_000, "side": {"bw_dev": 20.0}}),
         ("span", "shown", {"options": {"size": "64m"}}),
         ("span", "likely", {"options": {"size": "4g"}}),
-        ("span", "unknown", {"options": {"size": "32g"}}),
+        ("span", UNKNOWN, {"options": {"size": "32g"}}),
         ("span", "excluded", {"options": {"size": "100g"}}),
         ("percentiles", "shown", {"percentile": {"99.990000": 900_000}, "ios": 99_000}),
         ("percentiles", "shown", {"percentile": {"99.000000": 10}}),
@@ -123,7 +123,7 @@ def test_a_span_that_an_earlier_job_wrote_is_prepared(tmp_path: Path) -> None:
     fill = job(2 * 2**18, way="write", options={"rw": "write", **size})
     later = job(way="write", options={"rw": "randwrite", **size}, groupid=1)
     assert verdicts(tmp_path, later)["precondition"] == "likely"
-    assert verdicts(tmp_path, fill, later)["precondition"] == "unknown"
+    assert verdicts(tmp_path, fill, later)["precondition"] == UNKNOWN
 
 
 @pytest.mark.parametrize("way", ["read", "write"])
@@ -146,8 +146,8 @@ def test_options_of_a_command_line_in_the_text_are_known(tmp_path: Path) -> None
     for name, given in (("plain", text), ("told", command + text)):
         path.write_text(given)
         ((_, found),) = judge([path])
-        told[name] = {entry.rule.name: entry.finding.verdict for entry in found}
-    assert (told["plain"]["span"], told["told"]["span"]) == ("unknown", "shown")
+        told[name] = {entry.flaw: entry.verdict for entry in found}
+    assert (told["plain"]["span"], told["told"]["span"]) == (UNKNOWN, "shown")
     assert told["plain"]["depth"] == told["told"]["depth"] == "excluded"
 
 
@@ -192,8 +192,8 @@ def test_changed_files_are_judged_or_refused_in_words(tmp_path: Path) -> None:
         try:
             ((_, found),) = judge([path])
             for entry in found:
-                assert entry.finding.verdict in ("shown", "likely", "unknown", "excluded")
-                words = entry.finding.reason.lower().split()
+                assert entry.verdict in ("shown", "likely", UNKNOWN, "excluded")
+                words = entry.reason.lower().split()
                 assert words and not {"nan", "inf", "-inf"} & set(words)
             judged += 1
         except DrivebayError as problem:

@@ -14,6 +14,7 @@ from pathlib import Path
 from drivebay.lab.judge import judge
 
 SECONDS = 1
+HOLE_BYTES = 80 * 2**30
 DIRECT = {"direct": 1, "ioengine": "io_uring", "bs": "4k", "rw": "randread", "size": "64m"}
 SYNC = {**DIRECT, "ioengine": "psync"}
 
@@ -35,7 +36,7 @@ def made() -> list[tuple[str, bool, dict[str, object]]]:
     add("cache", True, {**DIRECT, "ioengine": "null"}, iodepth=[1, 4])
     add("cache", False, DIRECT, bs=["4k", "16k", "64k"], iodepth=[1, 4], rw=["randread", "write"])
     add("span", True, DIRECT, size=["16m", "64m", "256m"], bs=["4k", "16k"], iodepth=[1, 4])
-    add("span", False, {**DIRECT, "filesize": "80g", "rw": "randread"}, bs=["4k", "16k"])
+    add("span", False, {**DIRECT, "size": "80g"}, bs=["4k", "16k"], iodepth=[1, 2, 4])
     add("percentiles", True, DIRECT, number_ios=[50, 500, 5000], bs=["4k", "16k"], iodepth=[1, 2])
     few = {**DIRECT, "percentile_list": "50:90"}
     add("percentiles", False, few, bs=["4k", "8k", "16k"], iodepth=[1, 2, 4])
@@ -61,12 +62,15 @@ def main(folder: Path) -> None:
         if not path.exists():
             job = [f"--{key}={value}" for key, value in options.items()]
             end = [] if "number_ios" in options else ["--time_based", f"--runtime={SECONDS}"]
-            name = f"--filename={folder}/data-{options.get('filesize', options['size'])}"
-            command = ["fio", "--name=a", name, "--output-format=json", f"--output={path}"]
-            sparse = ["--fallocate=none"] if "filesize" in options else []
-            subprocess.run([*command, *job, *end, *sparse, "--group_reporting"], check=True)
+            data = folder / f"data-{options['size']}"
+            if flaw == "span" and not has:
+                with data.open("ab") as file:  # fio would write it whole
+                    file.truncate(HOLE_BYTES)
+            command = ["fio", "--name=a", f"--filename={data}", "--output-format=json"]
+            command += [f"--output={path}", "--group_reporting"]
+            subprocess.run([*command, *job, *end], check=True)
         ((_, judgements),) = judge([path])
-        told = {entry.rule.name: entry.finding for entry in judgements}[flaw]
+        told = {entry.flaw: entry for entry in judgements}[flaw]
         is_found = told.verdict in ("shown", "likely")
         found.setdefault(flaw, [[], []])[has].append(is_found)
         if is_found != has:

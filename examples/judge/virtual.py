@@ -140,7 +140,7 @@ def main(folder: Path) -> None:
     found: dict[str, list[list[bool]]] = {}
     for flaw, has, path in runs(folder):
         ((_, judgements),) = judge([path])
-        told = {entry.rule.name: entry.finding for entry in judgements}[flaw]
+        told = {entry.flaw: entry for entry in judgements}[flaw]
         is_found = told.verdict in ("shown", "likely")
         found.setdefault(flaw, [[], []])[has].append(is_found)
         if is_found != has:

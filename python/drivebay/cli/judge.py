@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -13,12 +14,6 @@ from drivebay.common.documents import printable
 from drivebay.common.errors import EXIT_CHECK_FAILED
 
 app = options.Verb()
-WORDS = {
-    "shown": "shown",
-    "likely": "likely",
-    "unknown": "cannot be told from this file",
-    "excluded": "excluded",
-}
 
 
 @app.command(
@@ -28,7 +23,7 @@ Examples:
   drivebay judge old/*.json forum.txt --json"""
 )
 def judge(
-    files: list[Path] = argument("FILE...", "fio's JSON or text, or a result folder."),
+    files: list[Path] = argument("FILE...", "fio's JSON or text."),
     as_json: options.Json = False,
 ) -> None:
     """Look for flaws in results of fio that physics shows.
@@ -40,31 +35,17 @@ def judge(
     """
     from drivebay.lab.judge import judge as judge_files
 
-    rows, is_shown = [], False
+    rows = []
     for path, judgements in judge_files(files):
-        is_shown |= any(entry.is_shown for entry in judgements)
-        name, lines = printable(str(path)), []
+        lines = [str(path)]
         for entry in judgements:
-            rule, found = entry.rule, entry.finding
-            rows.append(
-                {
-                    "file": name,
-                    "job": entry.job,
-                    "flaw": rule.name,
-                    "verdict": WORDS[found.verdict],
-                    "reason": found.reason,
-                    "settle": rule.settle,
-                }
-            )
-            lines += [
-                f"  {rule.title}: {WORDS[found.verdict]}",
-                f"    job {entry.job}: {printable(found.reason)}",
-            ]
-            if found.verdict in ("shown", "likely"):
-                lines.append(f"    to settle it: {rule.settle}")
+            rows.append({"file": printable(str(path)), **asdict(entry)})
+            lines += [f"  {entry.title}: {entry.verdict}", f"    job {entry.job}: {entry.reason}"]
+            if entry.verdict in ("shown", "likely"):
+                lines.append(f"    to settle it: {entry.settle}")
         if not as_json:
-            show(name, *lines)
+            show(*lines)
     if as_json:
         print_json(rows)
-    if is_shown:
+    if any(row["verdict"] == "shown" for row in rows):
         raise typer.Exit(EXIT_CHECK_FAILED)

@@ -141,7 +141,7 @@ def text_of(path: Path, again: str) -> str:
     read."""
     shown = printable(str(path))
     try:
-        return documents.text(documents.read(path, bytes_max=documents.KEPT_BYTES_MAX))
+        return documents.text(documents.read_packed(path))
     except OSError as problem:
         raise UserError(f"{shown} cannot be read: {problem.strerror}", again) from None
     except ValueError as problem:

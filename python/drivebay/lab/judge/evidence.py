@@ -18,7 +18,7 @@ from drivebay.lab.fio_import import logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
 from drivebay.lab.fio_import.load import SYNCHRONOUS
 from drivebay.lab.fio_import.reading import last_document
-from drivebay.targets.fio.figures import Part, is_possible, number_of
+from drivebay.targets.fio.figures import Part, number_of
 
 WHOLE = 2**63
 """Span of a job on a device without a size."""
@@ -26,6 +26,8 @@ SECONDS_LEAST = 6
 """Fewest seconds, or samples of fio, that show a course; guess."""
 FALL = 1.25
 """Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
+EVEN = 0.8
+"""Smallest share of the mean that samples of an even rate have; guess."""
 
 
 @dataclass(frozen=True)
@@ -191,20 +193,29 @@ class Case:
         return statistics.fmean(known) if known else None
 
     @cached_property
-    def plateaus(self) -> tuple[float, float, int] | None:
-        """Mean rates before and after the second that divides the run best, and that second; None
-        without logs, or if the rate fell by less than `FALL`."""
+    def fall(self) -> str:
+        """Rates of two plateaus, by logs; empty without logs or without a fall by `FALL`."""
         rates = self.rates
         if len(rates) < SECONDS_LEAST:
-            return None
-        splits = range(2, len(rates) - 1)
+            return ""
 
         def spread(at: int) -> float:
             return sum(statistics.pvariance(part) * len(part) for part in (rates[:at], rates[at:]))
 
-        at = min(splits, key=spread)
+        at = min(range(2, len(rates) - 1), key=spread)
         before, after = statistics.fmean(rates[:at]), statistics.fmean(rates[at:])
-        return (before, after, at) if after * FALL <= before else None
+        told = f"{size(before)}/s fell to {size(after)}/s after {at} s (logs)"
+        return told if after * FALL <= before else ""
+
+    @property
+    def even(self) -> str:
+        """Figure that shows an even rate; empty if there is none."""
+        samples = self.samples()
+        if self.rates:
+            return "" if self.fall else "the rate did not fall (logs)"
+        if samples is None or samples.lowest < EVEN * samples.mean:
+            return ""
+        return f"bw_min is {samples.lowest / samples.mean:.0%} of bw_mean"
 
 
 def cases(path: Path, *, is_text: bool) -> list[Case]:
@@ -223,7 +234,6 @@ def cases(path: Path, *, is_text: bool) -> list[Case]:
                 table = seconds.select(["read_bytes", "write_bytes"]).to_pylist()
                 rates = [float(row["read_bytes"] + row["write_bytes"]) for row in table][:-1]
             known = complete and job.options_hold
-            assert all(map(is_possible, rates)), "logs are checked as they are read"
             followed = job.group != jobs[-1].group
             made.append(Case(job, known, tuple(before), followed, tuple(rates)))
     return made
@@ -237,3 +247,15 @@ def _documents(path: Path, *, is_text: bool) -> Iterator[tuple[dict[str, Any], b
         yield from documents_of(path)
     else:
         yield last_document(path), True
+
+
+def size(count: float) -> str:
+    """Bytes with a decimal unit.
+
+    >>> size(2.5e9), size(900)
+    ('2.5 GB', '900 B')
+    """
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f} B"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Literal, get_args
 
-from drivebay.lab.judge.evidence import WHOLE, Case
+from drivebay.lab.judge.evidence import WHOLE, Case, size
 
-Verdict = Literal["shown", "likely", "unknown", "excluded"]
-ORDER: tuple[Verdict, ...] = ("shown", "likely", "unknown", "excluded")
+Verdict = Literal["shown", "likely", "cannot be told from this file", "excluded"]
+ORDER: tuple[Verdict, ...] = get_args(Verdict)
 GIB = 2**30
 MEMORY_US = 4.0
 """Mean latency below which no drive was asked; guess: a read over PCIe takes longer."""
@@ -57,6 +58,9 @@ class Finding:
     reason: str
 
 
+shown, likely, unknown, excluded = (partial(Finding, verdict) for verdict in ORDER)
+
+
 def precondition(case: Case) -> Finding:
     """The drive was not in the state that the load needs.
 
@@ -75,34 +79,27 @@ def precondition(case: Case) -> Finding:
     us = case.mean_us("read")
     if case.reads_only:
         if case.prepared and case.span and case.prepared >= case.span:
-            return Finding("excluded", f"earlier jobs wrote {size(case.prepared)} there")
+            return excluded(f"earlier jobs wrote {size(case.prepared)} there")
         if us is not None and us < FLASH_US and case.is_direct and case.block_bytes <= SMALL_BYTES:
-            return Finding(
-                "likely", f"reads took {us:.1f} us (lat_ns.mean), less than a flash cell needs"
-            )
-        return Finding("unknown", "a read does not show what was written before it")
+            return likely(f"reads took {us:.1f} us (lat_ns.mean), less than a flash cell needs")
+        return unknown("a read does not show what was written before it")
     span, written = case.span, case.written
-    if case.plateaus:
-        before, after, at = case.plateaus
-        return Finding(
-            "shown", f"{size(before)}/s fell to {size(after)}/s after {at} s (logs): not steady"
-        )
+    if case.fall:
+        return shown(f"{case.fall}: not steady")
     if span and case.followed and case.load == "write" and written >= span:
-        return Finding("unknown", f"wrote {size(written)} for the jobs after it")
+        return unknown(f"wrote {size(written)} for the jobs after it")
     if span and case.prepared >= PASSES * span:
-        return Finding("excluded", f"earlier jobs wrote {size(case.prepared)} there")
+        return excluded(f"earlier jobs wrote {size(case.prepared)} there")
     if span and span < WHOLE:
         passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
         if written < span or case.job.duration_s <= 60:
-            return Finding("likely", f"{passes} in {case.job.duration_s:.0f} s, after no other job")
+            return likely(f"{passes} in {case.job.duration_s:.0f} s, after no other job")
         if written >= PASSES * span and case.job.duration_s >= STEADY_S:
-            return Finding("excluded", passes)
-        return Finding("unknown", passes)
+            return excluded(passes)
+        return unknown(passes)
     if case.job.duration_s >= STEADY_S:
-        return Finding("unknown", f"wrote for {case.job.duration_s:.0f} s, its span is not told")
-    return Finding(
-        "likely", f"wrote {size(written)} in {case.job.duration_s:.0f} s, after no other job"
-    )
+        return unknown(f"wrote for {case.job.duration_s:.0f} s, its span is not told")
+    return likely(f"wrote {size(written)} in {case.job.duration_s:.0f} s, after no other job")
 
 
 def cache(case: Case) -> Finding:
@@ -120,32 +117,32 @@ def cache(case: Case) -> Finding:
     """
     engine, direct, options = case.engine, case.is_direct, case.job.options
     if engine in ("null", "mmap"):
-        return Finding("shown", f"ioengine={engine}")
+        return shown(f"ioengine={engine}")
     way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
     us, small = case.mean_us(way), case.block_bytes <= SMALL_BYTES
     told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
     if us is not None and us < MEMORY_US:
-        return Finding("shown", f"{told}: only memory answers as fast")
+        return shown(f"{told}: only memory answers as fast")
     if case.rate > 16e9 and case.is_device:
-        return Finding("shown", f"{size(case.rate)}/s is more than a drive's link carries")
+        return shown(f"{size(case.rate)}/s is more than a drive's link carries")
     synced = any(options.get(key, "0") != "0" for key in ("fsync", "fdatasync", "sync"))
     if direct is False:
         if us is not None and small and us < BUFFERED_US and not (way == "write" and synced):
-            return Finding("shown", f"direct=0, and {told}")
+            return shown(f"direct=0, and {told}")
         if way == "write" and synced:
-            return Finding("excluded", "direct=0, but the writes were synced")
+            return excluded("direct=0, but the writes were synced")
         if way == "read" and case.load == "randread" and us is not None and us >= 60 and small:
-            return Finding("excluded", f"direct=0, but {told}")
-        return Finding("likely", f"direct=0{', and ' + told if told else ''}")
+            return excluded(f"direct=0, but {told}")
+        return likely(f"direct=0{', and ' + told if told else ''}")
     if us is not None and way == "read" and small and us < FLASH_US:
-        return Finding("likely", f"{told}, less than a flash cell needs")
+        return likely(f"{told}, less than a flash cell needs")
     if direct:
-        return Finding("excluded", f"direct=1{', and ' + told if told else ''}")
+        return excluded(f"direct=1{', and ' + told if told else ''}")
     if us is not None and small and (us < BUFFERED_US and way == "write"):
-        return Finding("likely", f"direct is not told, and {told}")
+        return likely(f"direct is not told, and {told}")
     if us is not None and way == "read" and case.load == "randread" and us >= 60:
-        return Finding("excluded", told)
-    return Finding("unknown", "the file does not tell direct=")
+        return excluded(told)
+    return unknown("the file does not tell direct=")
 
 
 def slc(case: Case) -> Finding:
@@ -163,17 +160,14 @@ def slc(case: Case) -> Finding:
     and state both plateaus
     """
     if case.reads_only:
-        return Finding("excluded", "the job wrote nothing")
+        return excluded("the job wrote nothing")
     if case.written < SLC_BYTES_LEAST:
-        return Finding("excluded", f"it wrote {size(case.written)} (io_bytes), too little")
-    if case.plateaus and case.writes_only:
-        before, after, at = case.plateaus
-        return Finding("shown", f"{size(before)}/s fell to {size(after)}/s after {at} s (logs)")
+        return excluded(f"it wrote {size(case.written)} (io_bytes), too little")
+    if case.fall and case.writes_only:
+        return shown(case.fall)
+    if case.even:
+        return excluded(case.even)
     samples = case.samples()
-    if case.rates and not case.plateaus:
-        return Finding("excluded", "the rate did not fall (logs)")
-    if samples and samples.lowest >= 0.8 * samples.mean:
-        return Finding("excluded", f"bw_min is {samples.lowest / samples.mean:.0%} of bw_mean")
     if (
         samples
         and samples.number >= 2 * SAMPLES_LEAST
@@ -181,12 +175,11 @@ def slc(case: Case) -> Finding:
         and samples.highest > 1.5 * samples.mean
         and case.written > 2 * SLC_BYTES_LEAST
     ):
-        return Finding(
-            "likely",
+        return likely(
             f"bw_dev is {samples.deviation / samples.mean:.0%} of bw_mean, bw_max "
             f"{samples.highest / samples.mean:.1f} times it",
         )
-    return Finding("unknown", "no logs show the rate over time")
+    return unknown("no logs show the rate over time")
 
 
 def throttle(case: Case) -> Finding:
@@ -203,11 +196,8 @@ def throttle(case: Case) -> Finding:
     To settle it: log the rate and the temperature per second (drivebay review --only
     thermal-write)
     """
-    if case.plateaus and case.reads_only:
-        before, after, at = case.plateaus
-        return Finding(
-            "shown", f"reads fell from {size(before)}/s to {size(after)}/s after {at} s (logs)"
-        )
+    if case.fall and case.reads_only:
+        return shown(case.fall)
     samples, iops = case.samples(), case.job.ios / case.job.duration_s
     even = samples is not None and samples.deviation <= EVEN * samples.mean
     mib = case.rate / 2**20
@@ -216,16 +206,12 @@ def throttle(case: Case) -> Finding:
         *((cap, mib, "MiB/s") for cap in BANDWIDTH_CAPS_MIB),
     ):
         if even and abs(figure - cap) <= 0.01 * cap and case.job.duration_s >= SAMPLES_LEAST:
-            return Finding(
-                "likely", f"a steady {figure:,.0f} {name}, the limit of a volume is {cap:,}"
-            )
-    if case.rates and not case.plateaus:
-        return Finding("excluded", "the rate did not fall (logs)")
-    if samples and samples.lowest >= 0.8 * samples.mean:
-        return Finding("excluded", f"bw_min is {samples.lowest / samples.mean:.0%} of bw_mean")
+            return likely(f"a steady {figure:,.0f} {name}, the limit of a volume is {cap:,}")
+    if case.even:
+        return excluded(case.even)
     if case.job.duration_s < HEAT_S:
-        return Finding("excluded", f"{case.job.duration_s:.1f} s are too short for heat")
-    return Finding("unknown", "no logs show the rate over time")
+        return excluded(f"{case.job.duration_s:.1f} s are too short for heat")
+    return unknown("no logs show the rate over time")
 
 
 def span(case: Case) -> Finding:
@@ -243,15 +229,15 @@ def span(case: Case) -> Finding:
     """
     known, random = case.span, case.load.startswith("rand")
     if known is None:
-        return Finding("unknown", "the file does not tell size=")
+        return unknown("the file does not tell size=")
     if known == WHOLE:
-        return Finding("excluded", "the job ran on the whole device")
+        return excluded("the job ran on the whole device")
     told = f"size is {size(known)}"
     if known < SPAN_SHOWN:
-        return Finding("shown" if random else "likely", f"{told}: a cache can hold it")
+        return (shown if random else likely)(f"{told}: a cache can hold it")
     if known <= SPAN_LIKELY and random:
-        return Finding("likely", f"{told}: a map cache covers it")
-    return Finding("excluded" if known >= SPAN_LARGE or not random else "unknown", told)
+        return likely(f"{told}: a map cache covers it")
+    return (excluded if known >= SPAN_LARGE or not random else unknown)(told)
 
 
 def percentiles(case: Case) -> Finding:
@@ -273,16 +259,14 @@ def percentiles(case: Case) -> Finding:
         place = f"{where}.percentile"
         last = LAST_BIN_NS if case.job.version >= (2, 99) or latency.endswith("ns") else 16.3e9
         if value >= last:
-            return Finding("shown", f"p{q:g} is {value / 1e9:.1f} s, fio's last bin ({place})")
+            return shown(f"p{q:g} is {value / 1e9:.1f} s, fio's last bin ({place})")
         if abs(q - 99) < 1e-6 and mean > value:
-            return Finding(
-                "shown", f"the mean, {mean / 1e3:,.3g} us, is above p99, {value / 1e3:,.3g} us"
-            )
+            return shown(f"the mean, {mean / 1e3:,.3g} us, is above p99, {value / 1e3:,.3g} us")
         if q < 100 and above < SAMPLES_LEAST:
-            return Finding("shown", f"p{q:g} of {count:,} I/Os has {above:.2g} above it ({place})")
+            return shown(f"p{q:g} of {count:,} I/Os has {above:.2g} above it ({place})")
         enough += 1
     said = f"{enough} percentiles have enough samples" if enough else "no percentiles are listed"
-    return Finding("excluded", said)
+    return excluded(said)
 
 
 def depth(case: Case) -> Finding:
@@ -301,25 +285,25 @@ def depth(case: Case) -> Finding:
     options, asked, each = case.job.options, case.depth, case.number("iodepth", 1)
     for key in ("rate", "rate_iops", "thinktime", "latency_target"):
         if options.get(key, "0").strip(",") not in ("", "0"):
-            return Finding("shown", f"{key}={options[key]} limits the rate")
+            return shown(f"{key}={options[key]} limits the rate")
     if case.is_synchronous and each and each > 1:
-        return Finding("shown", f"iodepth={each} with ioengine={case.engine}, one at a time")
+        return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
     single, mean = case.level("1"), case.job.outstanding
     if each and each > 1 and single is not None and single >= 90:
-        return Finding("shown", f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
+        return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
     if asked is None:
-        return Finding("unknown", "the file does not tell iodepth=")
-    if asked == 1:
-        return Finding("excluded", "one I/O at a time was asked for")
+        return unknown("the file does not tell iodepth=")
+    if each == 1:
+        return excluded("one I/O at a time was asked for")
     if mean is None:
         reached = case.level(">=64") if each and each >= 64 else None
         if reached is not None and reached >= 90:
-            return Finding("excluded", f"{reached:.0f} % at 64 or more (iodepth_level)")
-        return Finding("unknown", "no latencies show how many I/Os were outstanding")
+            return excluded(f"{reached:.0f} % at 64 or more (iodepth_level)")
+        return unknown("no latencies show how many I/Os were outstanding")
     told = f"{mean:.3g} I/Os were outstanding (lat_ns.mean times iops) of {asked:,} asked for"
     if mean < 0.5 * asked:
-        return Finding("shown", told)
-    return Finding("likely" if mean < 0.75 * asked else "excluded", told)
+        return shown(told)
+    return (likely if mean < 0.75 * asked else excluded)(told)
 
 
 def bound(case: Case) -> Finding:
@@ -340,34 +324,28 @@ def bound(case: Case) -> Finding:
     options, cpu = case.job.options, case.cpu()
     polls = any(key in options for key in ("hipri", "sqthread_poll")) or case.engine == "spdk"
     if cpu is not None and cpu >= BUSY and not polls:
-        return Finding("shown", f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
+        return shown(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
+    busy = (case.job.outstanding or BUSY) / case.job.threads
+    waits = any(key in options for key in ("rate", "rate_iops", "thinktime", "fsync", "fdatasync"))
+    if case.number("iodepth", 1) == 1 and busy < 0.5 and not waits:
+        return shown(
+            f"I/Os took {busy:.0%} of the time (lat_ns.mean times iops), the host the rest"
+        )
     megabytes = case.rate / 1e6
     samples = case.samples()
     even = samples is None or samples.deviation <= 2 * EVEN * samples.mean
     one_way = case.reads_only or case.writes_only
     for link, (low, high) in LINKS_MB.items():
         if low <= megabytes <= high and case.block_bytes >= 2**16 and even and one_way:
-            return Finding("likely", f"{megabytes:,.0f} MB/s is the limit of {link}")
+            return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
     for key in ("zero_buffers", "buffer_compress_percentage", "dedupe_percentage", "verify"):
         if options.get(key, "0") not in ("0", "off", "null"):
-            return Finding("likely", f"{key}={options[key]}".rstrip("="))
+            return likely(f"{key}={options[key]}".rstrip("="))
     if cpu is not None and cpu >= NEARLY_BUSY and not polls:
-        return Finding("likely", f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
+        return likely(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
     if cpu is not None and cpu < IDLE:
-        return Finding("excluded", f"CPU {cpu:.0f} %, {megabytes:,.0f} MB/s is no link's limit")
-    return Finding("unknown", "the file does not tell how busy the host was")
-
-
-def size(count: float) -> str:
-    """Bytes with a decimal unit.
-
-    >>> size(2.5e9), size(900)
-    ('2.5 GB', '900 B')
-    """
-    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count:.0f} B"
+        return excluded(f"CPU {cpu:.0f} %, {megabytes:,.0f} MB/s is no link's limit")
+    return unknown("the file does not tell how busy the host was")
 
 
 @dataclass(frozen=True)
