@@ -16,7 +16,6 @@ from typing import Any
 
 from drivebay.lab.fio_import import logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
-from drivebay.lab.fio_import.load import SYNCHRONOUS
 from drivebay.lab.fio_import.reading import last_document
 from drivebay.targets.fio.figures import Part, number_of
 
@@ -103,11 +102,6 @@ class Case:
         return self.option("ioengine", "psync")
 
     @property
-    def is_synchronous(self) -> bool:
-        """True if the engine has one request at a time."""
-        return self.engine in SYNCHRONOUS
-
-    @property
     def is_direct(self) -> bool | None:
         """True if the page cache was passed by."""
         if self.option("buffered", "1") == "0":
@@ -134,9 +128,7 @@ class Case:
         base = number_of(options.get("kb_base", "")) or 1024
         size = number_of(text.partition("-")[0], kb_base=base)
         if size:
-            shared = "filename" in options or "filesize" in options
-            files = 1 if shared else self.job.threads * (number_of(options.get("nrfiles", "")) or 1)
-            return size * files
+            return size * (1 if "filename" in options else self.job.threads)
         return WHOLE if self.is_device and (self.complete or text == "100%") else None
 
     def mean_us(self, way: str) -> float | None:
@@ -147,21 +139,14 @@ class Case:
     @property
     def prepared(self) -> int:
         """Bytes that earlier jobs of the file wrote to the same place."""
-        names = [case.job.options.get("filename") for case in self.earlier]
-        same = self.job.options.get("filename")
-        return sum(
-            case.written
-            for case, name in zip(self.earlier, names, strict=True)
-            if name == same and name is not None
-        )
+        place = self.job.options.get("filename")
+        same = (case.written for case in self.earlier if case.job.options.get("filename") == place)
+        return sum(same) if place else 0
 
     def cpu(self) -> float | None:
         """Share of a CPU that each thread used, in per cent."""
-        used = [
-            entry.number("usr_cpu") + entry.number("sys_cpu")
-            for entry in self.job.entries
-            if "usr_cpu" in entry.value and "sys_cpu" in entry.value
-        ]
+        told = [entry for entry in self.job.entries if "usr_cpu" in entry.value]
+        used = [entry.number("usr_cpu") + entry.number("sys_cpu", 0) for entry in told]
         return statistics.fmean(used) if used else None
 
     def samples(self) -> Samples | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
+from drivebay.lab.fio_import.load import SYNCHRONOUS
 from drivebay.lab.judge.evidence import WHOLE, Case, size
 
 Verdict = Literal["shown", "likely", "cannot be told from this file", "excluded"]
@@ -201,12 +202,10 @@ def throttle(case: Case) -> Finding:
     samples, iops = case.samples(), case.job.ios / case.job.duration_s
     even = samples is not None and samples.deviation <= EVEN * samples.mean
     mib = case.rate / 2**20
-    for cap, figure, name in (
-        *((cap, iops, "IOPS") for cap in CAPS),
-        *((cap, mib, "MiB/s") for cap in BANDWIDTH_CAPS_MIB),
-    ):
-        if even and abs(figure - cap) <= 0.01 * cap and case.job.duration_s >= SAMPLES_LEAST:
-            return likely(f"a steady {figure:,.0f} {name}, the limit of a volume is {cap:,}")
+    for caps, figure, unit in ((CAPS, iops, "IOPS"), (BANDWIDTH_CAPS_MIB, mib, "MiB/s")):
+        near = any(abs(figure - cap) <= 0.01 * cap for cap in caps)
+        if even and near and case.job.duration_s >= SAMPLES_LEAST:
+            return likely(f"a steady {figure:,.0f} {unit} is the limit of a volume")
     if case.even:
         return excluded(case.even)
     if case.job.duration_s < HEAT_S:
@@ -286,7 +285,7 @@ def depth(case: Case) -> Finding:
     for key in ("rate", "rate_iops", "thinktime", "latency_target"):
         if options.get(key, "0").strip(",") not in ("", "0"):
             return shown(f"{key}={options[key]} limits the rate")
-    if case.is_synchronous and each and each > 1:
+    if case.engine in SYNCHRONOUS and each and each > 1:
         return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
     single, mean = case.level("1"), case.job.outstanding
     if each and each > 1 and single is not None and single >= 90:
