@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from drivebay.lab.fio_import import logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
 from drivebay.lab.fio_import.reading import last_document
@@ -25,6 +27,8 @@ SECONDS_LEAST = 6
 """Fewest seconds, or samples of fio, that show a course; guess."""
 FALL = 1.25
 """Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
+EXPLAINED = 0.5
+"""Smallest share of a rate's variance that two plateaus explain; guess."""
 EVEN = 0.8
 """Smallest share of the mean that samples of an even rate have; guess."""
 
@@ -180,17 +184,17 @@ class Case:
     @cached_property
     def fall(self) -> str:
         """Rates of two plateaus, by logs; empty without logs or without a fall by `FALL`."""
-        rates = self.rates
+        rates = np.array(self.rates)
         if len(rates) < SECONDS_LEAST:
             return ""
-
-        def spread(at: int) -> float:
-            return sum(statistics.pvariance(part) * len(part) for part in (rates[:at], rates[at:]))
-
-        at = min(range(2, len(rates) - 1), key=spread)
-        before, after = statistics.fmean(rates[:at]), statistics.fmean(rates[at:])
-        told = f"{size(before)}/s fell to {size(after)}/s after {at} s (logs)"
-        return told if after * FALL <= before else ""
+        at = np.arange(2, len(rates) - 1)
+        until, whole = np.cumsum(rates)[at - 1], float(rates.sum())
+        before, after = until / at, (whole - until) / (len(rates) - at)
+        between = until * before + (whole - until) * after - whole**2 / len(rates)
+        best = int(between.argmax())
+        is_step = between[best] >= EXPLAINED * len(rates) * rates.var()
+        told = f"{size(before[best])}/s fell to {size(after[best])}/s after {at[best]} s (logs)"
+        return told if is_step and after[best] * FALL <= before[best] else ""
 
     @property
     def even(self) -> str:
