@@ -517,7 +517,8 @@ def test_a_job_before_it_that_moved_nothing_keeps_its_logs_number(tmp_path: Path
 
 def test_a_log_that_lacks_a_sixth_of_the_ios_is_of_another_run(tmp_path: Path) -> None:
     options = {"rw": "randread", "log_avg_msec": "500", "write_iops_log": "x"}
-    content = document(entry(reads=12_000, runtime_ms=3000, **{"job options": options}))
+    more: dict[str, Any] = {"job options": options}
+    content = document(entry(reads=12_000, runtime_ms=3000, **more))
     rows = [f"{500 * at}, {3300 if at < 4 else 3350}, 0, 0" for at in range(1, 7)]
     (tmp_path / "x_iops.1.log").write_text("\n".join(rows))
     step = imported(tmp_path, content)
@@ -527,7 +528,7 @@ def test_a_log_that_lacks_a_sixth_of_the_ios_is_of_another_run(tmp_path: Path) -
 
 def test_with_a_latency_target_the_depth_is_the_one_that_fio_settled_on(tmp_path: Path) -> None:
     options = {"rw": "randread", "iodepth": "32", "ioengine": "libaio", "latency_target": "2ms"}
-    more = {"job options": options, "latency_depth": 3, "latency_target": 2000}
+    more: dict[str, Any] = {"job options": options, "latency_depth": 3}
     step = imported(tmp_path, document(entry(reads=9000, outstanding=2.9, **more)))
     assert step.phases()[0].workload.queue_depth == 3
 
@@ -543,8 +544,8 @@ def test_with_a_latency_target_the_depth_is_the_one_that_fio_settled_on(tmp_path
 def test_a_part_of_a_file_or_device_is_not_the_whole(
     tmp_path: Path, more: dict[str, str], span: int | None
 ) -> None:
-    options = {"rw": "randread", "size": "8M", **more}
-    step = imported(tmp_path, document(entry(reads=9000, **{"job options": options})))
+    options: dict[str, Any] = {"job options": {"rw": "randread", "size": "8M", **more}}
+    step = imported(tmp_path, document(entry(reads=9000, **options)))
     assert step.phases()[0].workload.span_bytes == span
 
 

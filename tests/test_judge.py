@@ -17,7 +17,8 @@ from test_imports import FIO_3, changed
 
 from drivebay.cli.entry import run
 from drivebay.common.errors import DrivebayError
-from drivebay.lab.judge import RULES, judge
+from drivebay.lab.judge import judge
+from drivebay.lab.judge.rules import RULES
 
 TIMES = int(os.environ.get("DRIVEBAY_MUTATIONS", 300))
 PAGE = Path(__file__).parent.parent / "docs/concepts/judge.md"

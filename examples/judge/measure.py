@@ -15,7 +15,8 @@ from collections import Counter
 from pathlib import Path
 
 from drivebay.common.errors import UserError
-from drivebay.lab.judge import RULES, judge
+from drivebay.lab.judge import judge
+from drivebay.lab.judge.rules import RULES
 
 OUT = Path(__file__).parents[2] / "docs/concepts/judge-files.csv"
 LABELS = ("yes", "no", "unknown")
