@@ -119,7 +119,7 @@ def throttle() -> Made:
 def precondition() -> Made:
     """Random writes of empty drives, and of those that the file's first jobs wrote twice."""
     for name, depth in itertools.product((*UNCACHED, "970-evo-plus-250gb"), (1, 32)):
-        drive = drivebay.drive(name).scaled(1 / 64)
+        drive = drivebay.drive(name).scaled(1 / 16)
         load = Workload(pattern="random", read_percent=0, queue_depth=depth, duration_s=10)
         yield True, (drive.device().run(load),), {}
         span = drive.capacity_bytes // 2**20 * 2**20
@@ -131,14 +131,14 @@ def precondition() -> Made:
 def percentiles() -> Made:
     """Runs with few and with many I/Os."""
     for name, ios in itertools.product((*CACHED, *UNCACHED), (500, 5_000, 50_000, 200_000)):
-        device = drivebay.drive(name).scaled(1 / 64).device()
+        device = drivebay.drive(name).scaled(1 / 16).device()
         yield ios < 100_000, (device.run(Workload(queue_depth=4, ios=ios)),), {}
 
 
 def depth() -> Made:
     """Runs with and without a rate."""
     for name, rate in itertools.product((*CACHED, *UNCACHED), (0, 500, 4000)):
-        device = drivebay.drive(name).scaled(1 / 64).device()
+        device = drivebay.drive(name).scaled(1 / 16).device()
         load = Workload(queue_depth=8, duration_s=3, **({"rate_iops": rate} if rate else {}))
         yield bool(rate), (device.run(load),), {"rate_iops": str(rate)} if rate else {}
 

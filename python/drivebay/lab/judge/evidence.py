@@ -27,6 +27,8 @@ SECONDS_LEAST = 6
 """Fewest seconds, or samples of fio, that show a course; guess."""
 FALL = 1.25
 """Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
+SUBMISSION = 3.0
+"""Least factor between submission and completion latency of buffered asynchronous I/O; guess."""
 EXPLAINED = 0.5
 """Smallest share of a rate's variance that two plateaus explain; guess."""
 EVEN = 0.8
@@ -139,6 +141,16 @@ class Case:
         """Mean latency of a direction."""
         side = self.job.sides[way]
         return side.latency_ns_sum / side.ios / 1e3 if side.ios and side.latency_ns_sum else None
+
+    def waits_at_submission(self, way: str) -> bool:
+        """True if the time of I/Os passed in their submission, as buffered I/O of an asynchronous
+        engine does."""
+        sides = [entry.of(way, {}) for entry in self.job.entries]
+        submitted, completed = (
+            sum(side.of(f"{part}_ns", {}).number("mean", 0) for side in sides)
+            for part in ("slat", "clat")
+        )
+        return 0 < completed * SUBMISSION < submitted
 
     @property
     def prepared(self) -> int:

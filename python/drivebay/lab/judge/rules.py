@@ -139,6 +139,8 @@ def cache(case: Case) -> Finding:
         return likely(f"{told}, less than a flash cell needs")
     if direct:
         return excluded(f"direct=1{', and ' + told if told else ''}")
+    if direct is None and case.depth != case.job.threads and case.waits_at_submission(way):
+        return likely(f"{way}s waited at submission (slat), as buffered I/O does")
     if us is not None and small and (us < BUFFERED_US and way == "write"):
         return likely(f"direct is not told, and {told}")
     if us is not None and way == "read" and case.load == "randread" and us >= 60:
