@@ -109,7 +109,8 @@ def throttle() -> Made:
         device = drivebay.drive(name).with_(ambient_c=ambient).device()
         device.fill()
         device.rest(1800)
-        load = Workload(block_bytes=2**20, pattern="sequential", queue_depth=8, duration_s=120)
+        reads = {**WHOLE, "read_percent": 100}
+        load = Workload(**reads, queue_depth=8, duration_s=120)
         result = device.run(load)
         stages = result.series.throttle_stage
         if stages[0] < 1:

@@ -74,6 +74,7 @@ _BANDWIDTH = re.compile(
 _CPU = re.compile(r"\s*cpu\s*: usr=(\d{1,9}\.\d{1,3})%, sys=(\d{1,9}\.\d{1,3})%")
 _COMMAND = re.compile(r"(?:^|[\s/#$`])fio((?: +\S{1,300}){1,80})")
 _OPTION = re.compile(r"--([a-z_]{2,40})(?:[= ]\s*([^\s-]\S{0,299}))?")
+_JOB_FILE = re.compile(r"([a-z_]{2,40})\s?=\s?(\S{1,300})")
 _LAYOUT = re.compile(
     r"\S.{0,199}: Laying out IO files?(?:\(s\))? \(.{1,30}/ (\d{1,12}[KMGT]?)i?B\)"
 )
@@ -97,7 +98,7 @@ class Block:
 @dataclass
 class Run:
     """One run of fio: the loads that it announces, by job and group, and the jobs' results.
-    `told` are the options of the command line before it."""
+    `told` are the options of the command line or job file before it."""
 
     version: str = "fio"
     time: str | None = None
@@ -171,6 +172,8 @@ def _runs(text: str) -> list[Run]:
         line = re.sub(r"^(> ?){1,9}|^<[^<>]{1,80}> ", "", whole).rstrip()
         command = _told(line)
         told = told if command is None else command
+        if option := _JOB_FILE.fullmatch(line):
+            told = {**(told or {}), ALIASES.get(option[1], option[1]): option[2]}
         begins = _HEADER.match(line) or _VERSION.fullmatch(line)
         if begins and runs[-1].blocks:
             runs.append(Run())

@@ -27,8 +27,9 @@ SECONDS_LEAST = 6
 """Fewest seconds, or samples of fio, that show a course; guess."""
 FALL = 1.25
 """Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
-SUBMISSION = 3.0
-"""Least factor between submission and completion latency of buffered asynchronous I/O; guess."""
+PASSING = frozenset({"io_uring_cmd", "spdk", "xnvme", "sg", "rbd", "rados", "libiscsi", "nbd"})
+"""Engines without the page cache, whatever direct says."""
+ROUND_BYTES = 2**25
 EXPLAINED = 0.5
 """Smallest share of a rate's variance that two plateaus explain; guess."""
 EVEN = 0.8
@@ -50,13 +51,14 @@ class Samples:
 class Case:
     """A job with its file's circumstances: `complete` if all of its options are known, `earlier`
     jobs of the same file that ended before it began, `followed` if others began after it, `rates`
-    per second from logs."""
+    per second from logs, `disks` that fio counted."""
 
     job: Job
     complete: bool
     earlier: tuple[Case, ...] = ()
     followed: bool = False
     rates: tuple[float, ...] = ()
+    disks: tuple[str, ...] = ()
 
     def option(self, name: str, default: str) -> str | None:
         """Value of an option; None if the file does not tell it."""
@@ -110,7 +112,7 @@ class Case:
     @property
     def is_direct(self) -> bool | None:
         """True if the page cache was passed by."""
-        if self.option("buffered", "1") == "0":
+        if self.option("buffered", "1") == "0" or self.engine in PASSING:
             return True
         direct = self.option("direct", "0")
         return None if direct is None else direct != "0"
@@ -118,7 +120,17 @@ class Case:
     @property
     def is_device(self) -> bool:
         """True if the job ran on a block device."""
-        return self.job.options.get("filename", "").startswith("/dev/")
+        return self.place.startswith("/dev/")
+
+    @property
+    def place(self) -> str:
+        """File or device; empty if the file does not tell it."""
+        return self.job.options.get("filename", "")
+
+    def disk(self, names: tuple[str, ...]) -> str:
+        """The disk of the job, or the file's only disk (disk_util), if its name begins so."""
+        disks = (self.place.removeprefix("/dev/"), *(self.disks if len(self.disks) == 1 else ()))
+        return next((disk for disk in disks if disk.startswith(names)), "")
 
     @property
     def depth(self) -> int | None:
@@ -128,29 +140,22 @@ class Case:
 
     @cached_property
     def span(self) -> int | None:
-        """Bytes that the job may touch, `WHOLE` for a device's whole; None if unknown."""
+        """Bytes that the job may touch, `WHOLE` for a device's whole; None if unknown. A round
+        amount is taken for the size, as runs that end by time stop anywhere."""
         options = self.job.options
         text = options.get("filesize") or options.get("size", "")
         base = number_of(options.get("kb_base", "")) or 1024
         size = number_of(text.partition("-")[0], kb_base=base)
-        if size:
+        if size and size >= self.block_bytes:
             return size * (1 if "filename" in options else self.job.threads)
-        return WHOLE if self.is_device and (self.complete or text == "100%") else None
+        if self.is_device and (self.complete or text == "100%"):
+            return WHOLE
+        return None if text or self.moved % (ROUND_BYTES * self.job.threads) else self.moved
 
     def mean_us(self, way: str) -> float | None:
         """Mean latency of a direction."""
         side = self.job.sides[way]
         return side.latency_ns_sum / side.ios / 1e3 if side.ios and side.latency_ns_sum else None
-
-    def waits_at_submission(self, way: str) -> bool:
-        """True if the time of I/Os passed in their submission, as buffered I/O of an asynchronous
-        engine does."""
-        sides = [entry.of(way, {}) for entry in self.job.entries]
-        submitted, completed = (
-            sum(side.of(f"{part}_ns", {}).number("mean", 0) for side in sides)
-            for part in ("slat", "clat")
-        )
-        return 0 < completed * SUBMISSION < submitted
 
     @property
     def prepared(self) -> int:
@@ -199,7 +204,7 @@ class Case:
         rates = np.array(self.rates)
         if len(rates) < SECONDS_LEAST:
             return ""
-        at = np.arange(2, len(rates) - 1)
+        at = np.arange(1, len(rates) - 1)
         until, whole = np.cumsum(rates)[at - 1], float(rates.sum())
         before, after = until / at, (whole - until) / (len(rates) - at)
         between = until * before + (whole - until) * after - whole**2 / len(rates)
@@ -226,6 +231,7 @@ def cases(path: Path, *, is_text: bool) -> list[Case]:
     for document, complete in _documents(path, is_text=is_text):
         before, group = list(made), -1
         jobs = jobs_of(Part(document))
+        disks = tuple(disk.text("name", "") for disk in Part(document).each("disk_util"))
         for job in jobs:
             if job.group != group:
                 before, group = list(made), job.group
@@ -236,7 +242,7 @@ def cases(path: Path, *, is_text: bool) -> list[Case]:
                 rates = [float(row["read_bytes"] + row["write_bytes"]) for row in table][:-1]
             known = complete and job.options_hold
             followed = job.group != jobs[-1].group
-            made.append(Case(job, known, tuple(before), followed, tuple(rates)))
+            made.append(Case(job, known, tuple(before), followed, tuple(rates), disks))
     return made
 
 

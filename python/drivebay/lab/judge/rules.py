@@ -23,7 +23,11 @@ FLASH_US = 8.0
 BUFFERED_US = 30.0
 """Mean latency of small buffered I/Os below which memory answered most; guess."""
 SMALL_BYTES = 16 * 1024
-SPAN_SHOWN, SPAN_LIKELY, SPAN_LARGE = GIB, 8 * GIB, 64 * GIB
+SPAN_SHOWN, SPAN_LIKELY, SPAN_LARGE = GIB, 2.2 * GIB, 64 * GIB
+NO_DRIVE = frozenset({"null", "net", "netsplice", "cpuio", "filecreate", "filestat"})
+IN_MEMORY = ("nullb", "ram", "zram", "shm/", "pmem")
+VOLUMES = ("xvd",)
+"""Names of disks of cloud machines."""
 SLC_BYTES_LEAST = 2 * GIB
 """Fewest bytes that fill an SLC cache; guess: the smallest known one has 3 GB (850 EVO)."""
 STEADY_S = 1800
@@ -48,7 +52,7 @@ LINKS_MB = {
     "PCIe 5.0 x4": (13300, 14900),
 }
 """Rates that large requests reach at a link's limit, in MB/s: the link less its overhead."""
-BUSY, NEARLY_BUSY, IDLE = 90.0, 75.0, 60.0
+BUSY, NEARLY_BUSY, IDLE = 90.0, 80.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ def precondition(case: Case) -> Finding:
     --write_bw_log --log_avg_msec=1000 and a longer runtime
     """
     us = case.mean_us("read")
+    if case.engine in NO_DRIVE or case.engine == "rbd" or case.disk(VOLUMES):
+        return unknown("a network or a volume hides its drives")
     if case.reads_only:
         if case.prepared and case.span and case.prepared >= case.span:
             return excluded(f"earlier jobs wrote {size(case.prepared)} there")
@@ -93,7 +99,7 @@ def precondition(case: Case) -> Finding:
         return excluded(f"earlier jobs wrote {size(case.prepared)} there")
     if span and span < WHOLE:
         passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
-        if written < span or case.job.duration_s <= 60:
+        if written <= span or case.job.duration_s <= 60:
             return likely(f"{passes} in {case.job.duration_s:.0f} s, after no other job")
         if written >= PASSES * span and case.job.duration_s >= STEADY_S:
             return excluded(passes)
@@ -117,8 +123,12 @@ def cache(case: Case) -> Finding:
     To settle it: run it again with --direct=1 on the block device
     """
     engine, direct, options = case.engine, case.is_direct, case.job.options
-    if engine in ("null", "mmap"):
+    if engine in NO_DRIVE or engine == "mmap":
         return shown(f"ioengine={engine}")
+    if disk := case.disk(IN_MEMORY):
+        return shown(f"{disk} is no drive")
+    if disk := case.disk(("loop",)):
+        return likely(f"{disk} has the page cache of its file")
     way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
     us, small = case.mean_us(way), case.block_bytes <= SMALL_BYTES
     told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
@@ -139,8 +149,6 @@ def cache(case: Case) -> Finding:
         return likely(f"{told}, less than a flash cell needs")
     if direct:
         return excluded(f"direct=1{', and ' + told if told else ''}")
-    if direct is None and case.depth != case.job.threads and case.waits_at_submission(way):
-        return likely(f"{way}s waited at submission (slat), as buffered I/O does")
     if us is not None and small and (us < BUFFERED_US and way == "write"):
         return likely(f"direct is not told, and {told}")
     if us is not None and way == "read" and case.load == "randread" and us >= 60:
@@ -170,18 +178,6 @@ def slc(case: Case) -> Finding:
         return shown(case.fall)
     if case.even:
         return excluded(case.even)
-    samples = case.samples()
-    if (
-        samples
-        and samples.number >= 2 * SAMPLES_LEAST
-        and samples.deviation > 0.3 * samples.mean
-        and samples.highest > 1.5 * samples.mean
-        and case.written > 2 * SLC_BYTES_LEAST
-    ):
-        return likely(
-            f"bw_dev is {samples.deviation / samples.mean:.0%} of bw_mean, bw_max "
-            f"{samples.highest / samples.mean:.1f} times it",
-        )
     return unknown("no logs show the rate over time")
 
 
@@ -199,14 +195,15 @@ def throttle(case: Case) -> Finding:
     To settle it: log the rate and the temperature per second (drivebay review --only
     thermal-write)
     """
-    if case.fall and case.reads_only:
-        return shown(case.fall)
+    if case.fall:
+        why = ": heat, an SLC cache or garbage collection"
+        return shown(case.fall) if case.reads_only else unknown(f"{case.fall}{why}")
     samples, iops = case.samples(), case.job.ios / case.job.duration_s
     even = samples is not None and samples.deviation <= EVEN * samples.mean
     mib = case.rate / 2**20
     for caps, figure, unit in ((CAPS, iops, "IOPS"), (BANDWIDTH_CAPS_MIB, mib, "MiB/s")):
-        near = any(abs(figure - cap) <= 0.01 * cap for cap in caps)
-        if even and near and case.job.duration_s >= SAMPLES_LEAST:
+        near = any(0.99 * cap <= figure <= 1.03 * cap for cap in caps)
+        if even and near and case.disk(VOLUMES):
             return likely(f"a steady {figure:,.0f} {unit} is the limit of a volume")
     if case.even:
         return excluded(case.even)
@@ -236,9 +233,9 @@ def span(case: Case) -> Finding:
     told = f"size is {size(known)}"
     if known < SPAN_SHOWN:
         return (shown if random else likely)(f"{told}: a cache can hold it")
-    if known <= SPAN_LIKELY and random:
-        return likely(f"{told}: a map cache covers it")
-    return (excluded if known >= SPAN_LARGE or not random else unknown)(told)
+    if known <= SPAN_LIKELY:
+        return likely(f"{told}: a write buffer, SLC cache or map cache covers it")
+    return (excluded if known >= SPAN_LARGE else unknown)(told)
 
 
 def percentiles(case: Case) -> Finding:
@@ -292,6 +289,8 @@ def depth(case: Case) -> Finding:
     single, mean = case.level("1"), case.job.outstanding
     if each and each > 1 and single is not None and single >= 90:
         return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
+    if each and each > 1 and case.engine == "libaio" and case.is_direct is False:
+        return shown(f"iodepth={each} with libaio and direct=0, which has one I/O at a time")
     if asked is None:
         return unknown("the file does not tell iodepth=")
     if each == 1:
@@ -304,7 +303,7 @@ def depth(case: Case) -> Finding:
     told = f"{mean:.3g} I/Os were outstanding (lat_ns.mean times iops) of {asked:,} asked for"
     if mean < 0.5 * asked:
         return shown(told)
-    return (likely if mean < 0.75 * asked else excluded)(told)
+    return (unknown if mean < 0.75 * asked else excluded)(told)
 
 
 def bound(case: Case) -> Finding:
@@ -323,6 +322,8 @@ def bound(case: Case) -> Finding:
     --refill_buffers
     """
     options, cpu = case.job.options, case.cpu()
+    if case.engine in NO_DRIVE or case.disk(IN_MEMORY):
+        return shown("no drive was asked: the host sets the rate")
     polls = any(key in options for key in ("hipri", "sqthread_poll")) or case.engine == "spdk"
     if cpu is not None and cpu >= BUSY and not polls:
         return shown(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
@@ -333,11 +334,9 @@ def bound(case: Case) -> Finding:
             f"I/Os took {busy:.0%} of the time (lat_ns.mean times iops), the host the rest"
         )
     megabytes = case.rate / 1e6
-    samples = case.samples()
-    even = samples is None or samples.deviation <= 2 * EVEN * samples.mean
     one_way = case.reads_only or case.writes_only
     for link, (low, high) in LINKS_MB.items():
-        if low <= megabytes <= high and case.block_bytes >= 2**16 and even and one_way:
+        if low <= megabytes <= high and case.block_bytes >= 2**16 and one_way and not waits:
             return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
     for key in ("zero_buffers", "buffer_compress_percentage", "dedupe_percentage", "verify"):
         if options.get(key, "0") not in ("0", "off", "null"):
