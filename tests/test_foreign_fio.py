@@ -7,6 +7,7 @@ are left out), not numeric, and not true of a group; counts know better.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -512,3 +513,45 @@ def test_a_job_before_it_that_moved_nothing_keeps_its_logs_number(tmp_path: Path
     job |= options(rw="randrw", rwmixread="91", log_avg_msec="500", write_iops_log="/x/lg")
     (tmp_path / "lg_iops.2.log").write_text(IOPS)
     assert imported(tmp_path, document(entry(), job)).table("series", "b").num_rows == 2
+
+
+def test_a_log_that_lacks_a_sixth_of_the_ios_is_of_another_run(tmp_path: Path) -> None:
+    options = {"rw": "randread", "log_avg_msec": "500", "write_iops_log": "x"}
+    more: dict[str, Any] = {"job options": options}
+    content = document(entry(reads=12_000, runtime_ms=3000, **more))
+    rows = [f"{500 * at}, {3300 if at < 4 else 3350}, 0, 0" for at in range(1, 7)]
+    (tmp_path / "x_iops.1.log").write_text("\n".join(rows))
+    step = imported(tmp_path, content)
+    assert step.table("series").num_rows == 0
+    assert any("of another run" in warning for warning in step.conditions()["warnings"])
+
+
+def test_with_a_latency_target_the_depth_is_the_one_that_fio_settled_on(tmp_path: Path) -> None:
+    options = {"rw": "randread", "iodepth": "32", "ioengine": "libaio", "latency_target": "2ms"}
+    more: dict[str, Any] = {"job options": options, "latency_depth": 3}
+    step = imported(tmp_path, document(entry(reads=9000, outstanding=2.9, **more)))
+    assert step.phases()[0].workload.queue_depth == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "span"),
+    [
+        ({"filename": "a.dat"}, None),
+        ({"filename": "a.dat", "offset": "16M"}, 8 * 2**20),
+        ({"filename": "/dev/sda"}, 8 * 2**20),
+    ],
+)
+def test_a_part_of_a_file_or_device_is_not_the_whole(
+    tmp_path: Path, more: dict[str, str], span: int | None
+) -> None:
+    options: dict[str, Any] = {"job options": {"rw": "randread", "size": "8M", **more}}
+    step = imported(tmp_path, document(entry(reads=9000, **options)))
+    assert step.phases()[0].workload.span_bytes == span
+
+
+def test_an_output_packed_with_gzip_is_read_and_a_damaged_one_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(json.dumps(document(entry(reads=9000)), indent=2).encode())
+    assert imported(tmp_path, packed, "a.json.gz").phases()[0].reads == 9000
+    for damaged in (packed[:-20], packed[:20] + b"x" * 20 + packed[40:]):
+        with pytest.raises(UserError, match="its gzip is"):
+            imported(tmp_path, damaged, "b.json.gz")

@@ -33,7 +33,7 @@ PANELS = {
         "prepare",
         "worker",
     ),
-    "Data": ("query", "import"),
+    "Data": ("query", "import", "judge"),
     "This machine": ("doctor", "bench"),
 }
 """Commands by task, in the order of the help."""

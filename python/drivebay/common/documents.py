@@ -22,6 +22,7 @@ import re
 import stat
 import tomllib
 import unicodedata
+import zlib
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -35,6 +36,7 @@ KEPT_BYTES_MAX = 2**28
 """Size limit of a file that a program writes: a manifest, a log. guess: far above the largest seen,
 2 MB.
 """
+GZIP = b"\x1f\x8b"
 DEPTH_MAX = 64
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories of control and format characters, surrogates, and line and paragraph
@@ -71,6 +73,23 @@ def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
         content = file.read(bytes_max + 1)
     if len(content) > bytes_max:
         raise Malformed(f"it is over {bytes_max / 1e6:.3g} MB")
+    return content
+
+
+def read_packed(path: Path) -> bytes:
+    """Returns the content of a file that may be packed with gzip, of at most `KEPT_BYTES_MAX`.
+    Raises Malformed if it is larger, or its gzip is damaged; OSError if it cannot be read.
+    """
+    content = read(path, bytes_max=KEPT_BYTES_MAX)
+    if not content.startswith(GZIP):
+        return content
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        content = unpacker.decompress(content, KEPT_BYTES_MAX)
+    except zlib.error as problem:
+        raise Malformed(f"its gzip is damaged: {problem}") from None
+    if not unpacker.eof:
+        raise Malformed(f"its gzip is cut off, or over {KEPT_BYTES_MAX / 1e6:.3g} MB")
     return content
 
 

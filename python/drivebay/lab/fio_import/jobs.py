@@ -74,7 +74,8 @@ class Job:
     `where` is the place of the options in fio's JSON. `sides` have fio's own times; the properties
     use the clock of the drive that the job ran on, `time_scale` times fio's. `options_hold` is
     False if fio does not show the options, or they are not those of all threads. `first_thread` is
-    its number in fio, from 1. `one_at_a_time`: no thread had two I/Os outstanding; None if unknown.
+    its number in fio, from 1. `entries` are its places in fio's JSON. `one_at_a_time`: no thread
+    had two I/Os outstanding; None if unknown.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Job:
     )
     warnings: set[str] = field(default_factory=set)
     slow: dict[int, float] = field(default_factory=dict)
+    entries: list[Part] = field(default_factory=list)
 
     def setting(self, key: str, default: int | None, *, most: int) -> int | None:
         """Value of an option as an integer up to `most`; None if fio computes it from a
@@ -192,6 +194,7 @@ def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
         job.first_thread = job.first_thread if job.threads else threads
         for entry in some:
             _add(job, entry)
+            job.entries.append(entry)
         threads += _count_threads(job, some)
     clients = len({host for _, host in alike})
     ran = [job for job in jobs.values() if job.ios and job.duration_s > 0]

@@ -12,6 +12,7 @@ from drivebay.definitions.suites import Workload
 from drivebay.definitions.suites.loads import checked
 from drivebay.definitions.suites.model import Unknown
 from drivebay.lab.fio_import.jobs import Job, Options
+from drivebay.targets.fio.figures import number_of
 
 SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
 """Engines that have one request at a time regardless of iodepth; fio's default is psync."""
@@ -56,12 +57,21 @@ def workload_of(job: Job) -> Workload:
         pattern="random" if is_random else "sequential",
         offsets=offsets or "uniform",
         read_percent=mix,
+        span_bytes=_span(job),
         fsync=every or None if writes and mix < 100 else None,
         block_bytes=round(mean / SECTOR) * SECTOR,
         queue_depth=depth,
         duration_s=job.duration_s,
         unknown=tuple(unknown),
     )
+
+
+def _span(job: Job) -> int | None:
+    """Bytes that the job may touch, if the file or device is larger; None if it may touch all."""
+    options, base = job.options, number_of(job.options.get("kb_base", "")) or 1024
+    is_part = "offset" in options or options.get("filename", "").startswith("/dev/")
+    size = number_of(options.get("size", ""), kb_base=base) if is_part else None
+    return size if job.options_hold and size and size >= SECTOR else None
 
 
 def _reads_asked(job: Job, kind: str) -> int | None:
@@ -80,6 +90,8 @@ def _depth(job: Job) -> tuple[int, bool]:
     """
     iodepth = job.setting("iodepth", 1, most=2**32)
     each = 1 if job.options.get("ioengine", "psync") in SYNCHRONOUS else iodepth
+    if "latency_target" in job.options and job.entries:
+        each = job.entries[-1].count("latency_depth", each) if each else each
     held_back = any(name in job.options for name in HELD_BACK)
     if job.one_at_a_time and not held_back:
         if job.options_hold and each is not None and each > 1:

@@ -33,6 +33,9 @@ LEAST, MOST = 0.8, 1.05
 """Range of a log's I/Os divided by those of the JSON in the same time; guess: a run is this
 even.
 """
+NEARLY_ALL, FASTER = 0.95, 2.0
+"""Smallest share of a job's I/Os that its whole log has, and how much faster than the log's fastest
+window it may have run in time without a window; guesses."""
 MAXIMA = {"1": "max", "max": "max", "maximum": "max", "both": "both"}
 """Content of windows of latencies, by log_window_value; without the option, their means."""
 Floats = npt.NDArray[np.float64]
@@ -128,7 +131,10 @@ def _counts(job: Job, rates: Sequence[Course], edges: Floats) -> dict[str, Float
             covered += np.diff(np.minimum(edges, windows.ends[-1])) / 1000 * job.time_scale
         covered /= len(rates)
         expected = side.ios * min(1.0, float(covered.sum()) / job.duration_s)
-        if not expected * LEAST <= counted.sum() <= side.ios * MOST + 1:
+        highest = sum(max(course[direction].values) for course in rates) / job.time_scale
+        left = FASTER * highest * max(0.0, job.duration_s - float(covered.sum()))
+        least = max(expected * LEAST, side.ios * NEARLY_ALL - left)
+        if not least <= counted.sum() <= side.ios * MOST + 1:
             return None
         _make_whole(counted, covered, side.ios, job.duration_s)
         counts[direction] = counted

@@ -31,7 +31,7 @@ def last_document(path: Path) -> dict[str, Any]:
     """
     shown = documents.printable(str(path))
     try:
-        content = documents.read(path, bytes_max=documents.KEPT_BYTES_MAX)
+        content = documents.read_packed(path)
     except OSError as problem:
         raise UserError(f"{shown} cannot be read: {problem.strerror}", AGAIN) from None
     except ValueError as problem:

@@ -107,7 +107,7 @@ def read_files(
 
     if not files:
         raise UserError("no files were given", f"drivebay import {name} FILE... --out DIR")
-    importer = _recognized(files) if name == AUTO else named(name)
+    importer = recognized(files) if name == AUTO else named(name)
     read = importlib.import_module(importer.module).read
     imported = []
     for path in files:
@@ -141,7 +141,7 @@ def text_of(path: Path, again: str) -> str:
     read."""
     shown = printable(str(path))
     try:
-        return documents.text(documents.read(path, bytes_max=documents.KEPT_BYTES_MAX))
+        return documents.text(documents.read_packed(path))
     except OSError as problem:
         raise UserError(f"{shown} cannot be read: {problem.strerror}", again) from None
     except ValueError as problem:
@@ -163,7 +163,7 @@ def _refuse_other(path: Path, importer: Importer) -> None:
         )
 
 
-def _recognized(files: Sequence[Path]) -> Importer:
+def recognized(files: Sequence[Path]) -> Importer:
     """The only importer that every file fits."""
     names = " or ".join(importer.name for importer in IMPORTERS)
     hint = f"name the format: drivebay import {names}"

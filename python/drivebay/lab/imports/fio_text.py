@@ -10,13 +10,15 @@ and units, and so are minimum, maximum, mean and deviation of slat, clat and lat
 histogram. Without the line "NAME: (g=0): rw=..." pattern and queue depth are not known.
 
 Leaves out: shares of latencies below 10 ms ("lat (usec): 50=0.19%"), too coarse for percentiles;
-"bw" and "iops" lines, whose samples are of half a second; lines that a mail program has wrapped.
+"bw" and "iops" lines, whose samples are of half a second, but for `documents_of`; lines that a
+mail program has wrapped.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from typing import Any
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.lab.fio_import.importer import imported, phase
-from drivebay.lab.fio_import.jobs import ALL_CLIENTS, Job, jobs_of
+from drivebay.lab.fio_import.jobs import ALIASES, ALL_CLIENTS, Job, jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile
@@ -65,6 +67,19 @@ _FIGURES = re.compile(r"\s*((read|write|trim|mixed)\s*: (io|IOPS)=|issued[ \w]*:
 """Lines that have to be read."""
 _SHARES = re.compile(r"\s*lat \((nsec|usec|msec)\)\s*: (.{1,300})")
 _DEPTHS = re.compile(r"\s*IO depths\s*: (.{1,200})")
+_BANDWIDTH = re.compile(
+    rf"\s*bw \(.{{1,12}}\)\s*: min={_N}, max={_N}, per=.{{1,12}}%, avg={_N}, stdev={_N}"
+    r"(?:, samples=(\d{1,9}))?"
+)
+_CPU = re.compile(r"\s*cpu\s*: usr=(\d{1,9}\.\d{1,3})%, sys=(\d{1,9}\.\d{1,3})%")
+_COMMAND = re.compile(r"(?:^|[\s/#$`])fio((?: +\S{1,300}){1,80})")
+_OPTION = re.compile(r"--([a-z_]{2,40})(?:[= ]\s*([^\s-]\S{0,299}))?")
+_JOB_FILE = re.compile(r"([a-z_]{2,40})\s?=\s?(\S{1,300})")
+_LAYOUT = re.compile(
+    r"\S.{0,199}: Laying out IO files?(?:\(s\))? \(.{1,30}/ (\d{1,12}[KMGT]?)i?B\)"
+)
+SAMPLE_MS = 500
+"""Time of one of fio's samples of bandwidth; before 3.0 it does not tell their number."""
 _SIZES = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([KMG]?)i?B?-(\d{1,9}(?:\.\d{1,6})?)([KMG]?)i?B?")
 _VERSION = re.compile(r"(fio-\d[\w.-]{0,40})")
 
@@ -82,12 +97,14 @@ class Block:
 
 @dataclass
 class Run:
-    """One run of fio: the loads that it announces, by job and group, and the jobs' results."""
+    """One run of fio: the loads that it announces, by job and group, and the jobs' results.
+    `told` are the options of the command line or job file before it."""
 
     version: str = "fio"
     time: str | None = None
     headers: dict[tuple[str, int], list[dict[str, str]]] = field(default_factory=dict)
     blocks: dict[tuple[str, str, int, str], Block] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
@@ -120,16 +137,52 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     return imported(path, document, jobs, phases)
 
 
+def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The document that fio would write as JSON for each run of a text, and True if its command
+    line is in the text, so that all options are known."""
+    for run in _runs(text_of(path, named("fio-text").again)):
+        blocks = list(run.blocks.values())
+        entries = [_entry(block, run, blocks) for block in blocks]
+        loads = [load for header in run.headers.values() for load in header]
+        fits = len(run.headers) == 1 and all(
+            run.told.get("rw", load["rw"]) == load["rw"] for load in loads
+        )
+        for entry in entries if fits else []:
+            if entry["job options"]:
+                entry["job options"] = {**run.told, **entry["job options"]}
+        yield {"fio version": run.version, "jobs": entries}, fits and "rw" in run.told
+
+
+def _told(line: str) -> dict[str, str] | None:
+    """Options of fio's command line in a line; none if it has several jobs or a job file; None if
+    it is no command line."""
+    command = _COMMAND.search(line)
+    options = _OPTION.findall(command[1]) if command else []
+    if not options:
+        return None
+    told = {ALIASES.get(name, name): value.strip("\"'") or "1" for name, value in options}
+    return told if "rw" in told and sum(name == "name" for name, _ in options) < 2 else {}
+
+
 def _runs(text: str) -> list[Run]:
     """The runs in a text. A run begins with the loads that it announces, or its version."""
     runs, block, way, listed = [Run()], None, "", ""
-    for whole in text.replace("\xa0", " ").split("\n"):
+    told: dict[str, str] | None = None
+    for whole in text.replace("\xa0", " ").replace("\\\n", " ").split("\n"):
         line = re.sub(r"^(> ?){1,9}|^<[^<>]{1,80}> ", "", whole).rstrip()
+        command = _told(line)
+        told = told if command is None else command
+        if option := _JOB_FILE.fullmatch(line):
+            told = {**(told or {}), ALIASES.get(option[1], option[1]): option[2]}
         begins = _HEADER.match(line) or _VERSION.fullmatch(line)
         if begins and runs[-1].blocks:
             runs.append(Run())
             block = None
         run = runs[-1]
+        if begins and told is not None:
+            run.told, told = {**told, **run.told}, None
+        if laid := _LAYOUT.match(line):
+            run.told.setdefault("size", laid[1])
         if begins and begins.re is _VERSION:
             run.version = begins[1]
         elif begins:
@@ -191,6 +244,13 @@ def _take(block: Block, line: str, way: str, listed: str) -> tuple[str, str]:
         shares = re.findall(r"(>=2000|\d{1,4})=(\d{1,3}(?:\.\d{1,9})?)%", found[2])
         known = {level: float(share) for level, share in shares if found[1] == "msec"}
         entry["latency_ms"] = {"2": 0.0, **entry.get("latency_ms", {}), **known}
+    elif way and (found := _BANDWIDTH.match(line)):
+        keys = ("bw_min", "bw_max", "bw_mean", "bw_dev")
+        rates = zip(keys, map(_number, found.groups()[:4]), strict=True)
+        number = int(found[5] or entry[way]["runtime"] // SAMPLE_MS)
+        entry[way] |= {**dict(rates), "bw_samples": number}
+    elif found := _CPU.match(line):
+        entry |= {"usr_cpu": float(found[1]), "sys_cpu": float(found[2])}
     elif found := _DEPTHS.match(line):
         levels = re.findall(r"(>=64|\d{1,2})=\s*(\d{1,3}(?:\.\d)?)%", found[1])
         entry["iodepth_level"] = {level: float(share) for level, share in levels}

@@ -1,0 +1,178 @@
+"""Virtual drives with a known flaw, exported as fio's JSON and logs; does the judge find it?
+
+Run: .venv/bin/python examples/judge/virtual.py FOLDER [FLAW...]. It takes some minutes and prints
+a table as made.py does. The model knows the truth: if it has an SLC cache that is smaller than what
+was written, if it was throttled, if it was filled, how many I/Os lie above a percentile.
+"""
+
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import drivebay
+from drivebay import Result, Workload
+from drivebay.lab.judge import judge
+
+PERCENTILES = (50.0, 99.0, 99.9, 99.99)
+CACHED = ("970-evo-plus-250gb", "970-evo-plus-500gb", "980-pro-500gb", "samsung-980-250gb")
+UNCACHED = ("7450-pro-960", "pm9a3-960", "sm951-nvme-512", "sm951-ahci-256")
+
+
+def side(result: Result, way: str) -> dict[str, object]:
+    """A direction as fio reports it."""
+    latency = result.read_latency if way == "read" else result.write_latency
+    if not latency.count:
+        return {"io_bytes": 0, "total_ios": 0, "runtime": 0}
+    listed = {f"{q:.6f}": round(1e3 * latency.percentile_us(q)) for q in PERCENTILES}
+    mean = 1e3 * latency.mean_us
+    rates = getattr(result.series, f"{way}_mb_per_s")[:-1]
+    moved = round(latency.count * result.load.block_bytes)
+    samples = {"bw_min": min(rates, default=0.0), "bw_max": max(rates, default=0.0)}
+    samples |= {"bw_mean": float(rates.mean()) if len(rates) else 0.0, "bw_samples": len(rates)}
+    samples |= {"bw_dev": float(rates.std()) if len(rates) else 0.0}
+    return {
+        "io_bytes": moved,
+        "io_kbytes": moved >> 10,
+        "bw": round(moved / result.duration_s / 1024),
+        "total_ios": latency.count,
+        "runtime": round(1e3 * result.duration_s),
+        "clat_ns": {"mean": mean, "percentile": listed},
+        "lat_ns": {"mean": mean},
+        **{name: float(value) for name, value in samples.items()},
+    }
+
+
+def write(path: Path, options: dict[str, str], *results: Result) -> None:
+    """Writes a file as fio does, and the log of the last run beside it."""
+    jobs = []
+    for number, result in enumerate(results):
+        load = result.load
+        kind = ("read" if load.read_percent else "write") if load.read_percent in (0, 100) else "rw"
+        more = {
+            "rw": f"rand{kind}" if load.pattern == "random" else kind,
+            "bs": str(load.block_bytes),
+            "iodepth": str(load.queue_depth),
+            "ioengine": "io_uring",
+            "direct": "1",
+            "filename": "/dev/nvme0n1",
+            "write_iops_log": path.stem,
+            "log_avg_msec": "1000",
+            **({"size": str(load.span_bytes)} if load.span_bytes else {}),
+        }
+        last = number == len(results) - 1
+        jobs.append(
+            {
+                "jobname": f"job{number}",
+                "groupid": number,
+                "error": 0,
+                "job options": {**more, **(options if last else {})},
+                "read": side(result, "read"),
+                "write": side(result, "write"),
+                "job_runtime": round(1e3 * result.duration_s),
+                "usr_cpu": 5.0,
+                "sys_cpu": 9.0,
+            }
+        )
+    path.write_text(json.dumps({"fio version": "fio-3.33", "jobs": jobs}, indent=1))
+    series = results[-1].series
+    rows = [
+        f"{1000 * (second + 1)}, {round(rate)}, {way}, 0, 0"
+        for second in range(len(series.iops))
+        for way, rate in enumerate((series.read_iops[second], series.write_iops[second]))
+        if rate
+    ]
+    (path.parent / f"{path.stem}_iops.{len(results)}.log").write_text("\n".join(rows))
+
+
+Made = Iterator[tuple[bool, tuple[Result, ...], dict[str, str]]]
+"""True if the model has the flaw, the runs of a file, and options of the last one."""
+WHOLE: dict[str, object] = {"pattern": "sequential", "read_percent": 0, "block_bytes": 2**20}
+
+
+def slc() -> Made:
+    """Long writes of drives with an SLC cache, short ones, and drives without one."""
+    for name, depth in itertools.product(CACHED, (1, 2, 4, 8, 16)):
+        load = Workload(**WHOLE, queue_depth=depth, duration_s=60)
+        yield True, (drivebay.drive(name).device().run(load),), {}
+        load = Workload(**WHOLE, queue_depth=depth, bytes=2**30)
+        yield False, (drivebay.drive(name).device().run(load),), {}
+    for name, depth in itertools.product(UNCACHED, (1, 4, 16)):
+        load = Workload(**WHOLE, queue_depth=depth, duration_s=40)
+        yield False, (drivebay.drive(name).device().run(load),), {}
+
+
+def throttle() -> Made:
+    """Reads of warm and hot drives; those that begin hot are left out, as their rate is even."""
+    for name, ambient in itertools.product((*CACHED, *UNCACHED), (25, 40, 50, 60)):
+        device = drivebay.drive(name).with_(ambient_c=ambient).device()
+        device.fill()
+        device.rest(1800)
+        reads = {**WHOLE, "read_percent": 100}
+        load = Workload(**reads, queue_depth=8, duration_s=120)
+        result = device.run(load)
+        stages = result.series.throttle_stage
+        if stages[0] < 1:
+            yield bool((stages > 0).any()), (result,), {}
+
+
+def precondition() -> Made:
+    """Random writes of empty drives, and of those that the file's first jobs wrote twice."""
+    for name, depth in itertools.product((*UNCACHED, "970-evo-plus-250gb"), (1, 32)):
+        drive = drivebay.drive(name).scaled(1 / 16)
+        load = Workload(pattern="random", read_percent=0, queue_depth=depth, duration_s=10)
+        yield True, (drive.device().run(load),), {}
+        span = drive.capacity_bytes // 2**20 * 2**20
+        device = drive.device()
+        fill = [device.run(Workload(**WHOLE, span_bytes=span, bytes=span)) for _ in range(2)]
+        yield False, (*fill, device.run(load.model_copy(update={"span_bytes": span}))), {}
+
+
+def percentiles() -> Made:
+    """Runs with few and with many I/Os."""
+    for name, ios in itertools.product((*CACHED, *UNCACHED), (500, 5_000, 50_000, 200_000)):
+        device = drivebay.drive(name).scaled(1 / 16).device()
+        yield ios < 100_000, (device.run(Workload(queue_depth=4, ios=ios)),), {}
+
+
+def depth() -> Made:
+    """Runs with and without a rate."""
+    for name, rate in itertools.product((*CACHED, *UNCACHED), (0, 500, 4000)):
+        device = drivebay.drive(name).scaled(1 / 16).device()
+        load = Workload(queue_depth=8, duration_s=3, **({"rate_iops": rate} if rate else {}))
+        yield bool(rate), (device.run(load),), {"rate_iops": str(rate)} if rate else {}
+
+
+def span() -> Made:
+    """Runs over a part of the drive and over the whole."""
+    for name, size in itertools.product((*CACHED, *UNCACHED), (2**26, 2**28, None)):
+        device = drivebay.drive(name).device()
+        yield bool(size), (device.run(Workload(span_bytes=size, duration_s=1)),), {}
+
+
+def main(folder: Path, flaws: list[str]) -> None:
+    """Makes and judges the files, and prints the table."""
+    folder.mkdir(exist_ok=True)
+    print("| flaw | with it | found | without it | accused |\n|---|---|---|---|---|", flush=True)
+    for make in (slc, throttle, precondition, percentiles, depth, span):
+        flaw = make.__name__
+        if flaws and flaw not in flaws:
+            continue
+        without: list[bool] = []
+        with_it: list[bool] = []
+        for number, (has, results, options) in enumerate(make()):
+            path = folder / f"{flaw}-{number}.json"
+            write(path, options, *results)
+            ((_, judgements),) = judge([path])
+            told = {entry.flaw: entry for entry in judgements}[flaw]
+            is_found = told.verdict in ("shown", "likely")
+            (with_it if has else without).append(is_found)
+            if is_found != has:
+                print(f"  {path.name}: {told.verdict}: {told.reason}", flush=True)
+        row = (flaw, len(with_it), sum(with_it), len(without), sum(without))
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,51 @@
+"""`drivebay judge`: looks for flaws in benchmarks' results."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from drivebay.cli import options
+from drivebay.cli.options import argument
+from drivebay.cli.output import print_json, show
+from drivebay.common.documents import printable
+from drivebay.common.errors import EXIT_CHECK_FAILED
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay judge result.json
+  drivebay judge old/*.json forum.txt --json"""
+)
+def judge(
+    files: list[Path] = argument("FILE...", "fio's JSON or text."),
+    as_json: options.Json = False,
+) -> None:
+    """Look for flaws in results of fio that physics shows.
+
+    Eight rules look at each file: preparation, page cache, SLC cache, throttling, span,
+    percentiles, queue depth, and limits of host and link. Each verdict has the figure that it
+    rests on, and flaws have a run that settles them. Logs in the file's folder are used. Exit code
+    1 if a flaw is shown.
+    """
+    from drivebay.lab.judge import judge as judge_files
+
+    rows = []
+    for path, judgements in judge_files(files):
+        lines = [str(path)]
+        for entry in judgements:
+            rows.append({"file": printable(str(path)), **asdict(entry)})
+            lines += [f"  {entry.title}: {entry.verdict}", f"    job {entry.job}: {entry.reason}"]
+            if entry.verdict in ("shown", "likely"):
+                lines.append(f"    to settle it: {entry.settle}")
+        if not as_json:
+            show(*lines)
+    if as_json:
+        print_json(rows)
+    if any(row["verdict"] == "shown" for row in rows):
+        raise typer.Exit(EXIT_CHECK_FAILED)

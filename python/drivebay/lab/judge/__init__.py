@@ -1,0 +1,70 @@
+"""Judgement of a benchmark's result: flaws that its own figures show, by the physics of drives.
+
+`judge` reads fio's JSON, JSON+ or text, with logs in the same folder. Every rule of `rules.RULES`
+is applied to each job; of several jobs the worst verdict counts. docs/concepts/judge.md describes
+the rules, and how often they are right.
+
+Leaves out: what only a second run or the drive itself shows. A file without flaws can be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivebay.common.documents import printable
+from drivebay.common.errors import UserError
+from drivebay.lab.imports import recognized
+from drivebay.lab.judge.evidence import Case, cases
+from drivebay.lab.judge.rules import ORDER, RULES, Rule, Verdict
+from drivebay.targets.fio.figures import Unreadable
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Verdict of a rule for a file, the job that it is about, and the run that settles it."""
+
+    flaw: str
+    title: str
+    job: str
+    verdict: Verdict
+    reason: str
+    settle: str
+
+
+def judge(files: Sequence[Path]) -> Iterator[tuple[Path, list[Judgement]]]:
+    """Yields each file with a judgement by every rule.
+
+    Raises
+    ------
+    UserError
+        If a file is no output of fio, is damaged, or has an impossible figure.
+    """
+    for path in files:
+        jobs = _cases(path)
+        yield path, [_worst(rule, jobs) for rule in RULES]
+
+
+def _cases(path: Path) -> list[Case]:
+    importer = recognized([path])
+    if not importer.name.startswith("fio"):
+        raise UserError(
+            f"{printable(str(path))} cannot be judged: it is {importer.form} of {importer.program}",
+            "judge reads fio's JSON or text",
+        )
+    try:
+        found = cases(path, is_text=importer.name != "fio")
+    except Unreadable as problem:
+        message = f"{printable(str(path))} cannot be judged: {printable(str(problem))}"
+        raise UserError(message, importer.again) from None
+    if not found:
+        raise UserError(f"{printable(str(path))}: none of its jobs moved any data", importer.again)
+    return found
+
+
+def _worst(rule: Rule, jobs: Sequence[Case]) -> Judgement:
+    """The judgement of the job that the flaw shows best in."""
+    judged = [(rule.test(case), case.job.name) for case in jobs]
+    found, job = min(judged, key=lambda entry: ORDER.index(entry[0].verdict))
+    return Judgement(rule.name, rule.title, job, found.verdict, found.reason, rule.settle)

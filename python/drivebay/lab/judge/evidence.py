@@ -1,0 +1,268 @@
+"""Figures of a fio job that the rules ask for, with unknown ones as None.
+
+Sources: fio's HOWTO and stat.c, as in `lab.fio_import`. fio's JSON has all options that differ from
+their defaults, so that a missing one has its default; its text has few, unless the command line is
+in the same file.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drivebay.lab.fio_import import logs
+from drivebay.lab.fio_import.jobs import Job, jobs_of
+from drivebay.lab.fio_import.reading import last_document
+from drivebay.targets.fio.figures import Part, number_of
+
+WHOLE = 2**63
+"""Span of a job on a device without a size."""
+SECONDS_LEAST = 6
+"""Fewest seconds, or samples of fio, that show a course; guess."""
+FALL = 1.25
+"""Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
+PASSING = frozenset({"io_uring_cmd", "spdk", "xnvme", "sg", "rbd", "rados", "libiscsi", "nbd"})
+"""Engines without the page cache, whatever direct says."""
+ROUND_BYTES = 2**25
+EXPLAINED = 0.5
+"""Smallest share of a rate's variance that two plateaus explain; guess."""
+EVEN = 0.8
+"""Smallest share of the mean that samples of an even rate have; guess."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """fio's samples of a rate (every 500 ms): lowest, mean, deviation, number."""
+
+    lowest: float
+    highest: float
+    mean: float
+    deviation: float
+    number: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job with its file's circumstances: `complete` if all of its options are known, `earlier`
+    jobs of the same file that ended before it began, `followed` if others began after it, `rates`
+    per second from logs, `disks` that fio counted."""
+
+    job: Job
+    complete: bool
+    earlier: tuple[Case, ...] = ()
+    followed: bool = False
+    rates: tuple[float, ...] = ()
+    disks: tuple[str, ...] = ()
+
+    def option(self, name: str, default: str) -> str | None:
+        """Value of an option; None if the file does not tell it."""
+        return self.job.options.get(name, default if self.complete else None)
+
+    def number(self, name: str, default: int) -> int | None:
+        """Whole number of an option; None if it is unknown or computed by fio."""
+        text = self.option(name, str(default))
+        return None if text is None else number_of(text)
+
+    @property
+    def load(self) -> str:
+        """Kind of load in fio's words, without modifiers."""
+        return self.job.options.get("rw", "read").partition(":")[0]
+
+    @property
+    def writes_only(self) -> bool:
+        """True if the job moved no reads."""
+        return not self.job.sides["read"].ios
+
+    @property
+    def reads_only(self) -> bool:
+        """True if the job moved no writes."""
+        return not self.job.sides["write"].ios
+
+    @property
+    def written(self) -> int:
+        """Bytes written."""
+        return self.job.sides["write"].bytes
+
+    @property
+    def moved(self) -> int:
+        """Bytes of both directions."""
+        return self.job.sides["read"].bytes + self.written
+
+    @property
+    def block_bytes(self) -> float:
+        """Mean size of an I/O."""
+        return self.moved / self.job.ios
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second."""
+        return self.moved / self.job.duration_s
+
+    @property
+    def engine(self) -> str | None:
+        """I/O engine; None if unknown."""
+        return self.option("ioengine", "psync")
+
+    @property
+    def is_direct(self) -> bool | None:
+        """True if the page cache was passed by."""
+        if self.option("buffered", "1") == "0" or self.engine in PASSING:
+            return True
+        direct = self.option("direct", "0")
+        return None if direct is None else direct != "0"
+
+    @property
+    def is_device(self) -> bool:
+        """True if the job ran on a block device."""
+        return self.place.startswith("/dev/")
+
+    @property
+    def place(self) -> str:
+        """File or device; empty if the file does not tell it."""
+        return self.job.options.get("filename", "")
+
+    def disk(self, names: tuple[str, ...]) -> str:
+        """The disk of the job, or the file's only disk (disk_util), if its name begins so."""
+        disks = (self.place.removeprefix("/dev/"), *(self.disks if len(self.disks) == 1 else ()))
+        return next((disk for disk in disks if disk.startswith(names)), "")
+
+    @property
+    def depth(self) -> int | None:
+        """I/Os that the options ask for at a time, in all threads together."""
+        each = self.number("iodepth", 1)
+        return None if each is None else each * self.job.threads
+
+    @cached_property
+    def span(self) -> int | None:
+        """Bytes that the job may touch, `WHOLE` for a device's whole; None if unknown. A round
+        amount is taken for the size, as runs that end by time stop anywhere."""
+        options = self.job.options
+        text = options.get("filesize") or options.get("size", "")
+        base = number_of(options.get("kb_base", "")) or 1024
+        size = number_of(text.partition("-")[0], kb_base=base)
+        if size and size >= self.block_bytes:
+            return size * (1 if "filename" in options else self.job.threads)
+        if self.is_device and (self.complete or text == "100%"):
+            return WHOLE
+        return None if text or self.moved % (ROUND_BYTES * self.job.threads) else self.moved
+
+    def mean_us(self, way: str) -> float | None:
+        """Mean latency of a direction."""
+        side = self.job.sides[way]
+        return side.latency_ns_sum / side.ios / 1e3 if side.ios and side.latency_ns_sum else None
+
+    @property
+    def prepared(self) -> int:
+        """Bytes that earlier jobs of the file wrote to the same place."""
+        place = self.job.options.get("filename")
+        same = (case.written for case in self.earlier if case.job.options.get("filename") == place)
+        return sum(same) if place else 0
+
+    def cpu(self) -> float | None:
+        """Share of a CPU that each thread used, in per cent."""
+        told = [entry for entry in self.job.entries if "usr_cpu" in entry.value]
+        used = [entry.number("usr_cpu") + entry.number("sys_cpu", 0) for entry in told]
+        return statistics.fmean(used) if used else None
+
+    def samples(self) -> Samples | None:
+        """Samples of bandwidth in the direction that moved more; None if there are too few."""
+        way = max(("read", "write"), key=lambda name: self.job.sides[name].bytes)
+        entry = max(self.job.entries, key=lambda part: part.of(way, {}).number("io_bytes", 0))
+        side = entry.of(way, {})
+        keys = ("bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples")
+        figures = [side.number(key, 0) for key in keys]
+        return Samples(*figures) if figures[4] >= SECONDS_LEAST and figures[2] > 0 else None
+
+    def percentiles(self) -> Iterator[tuple[str, str, float, float, int, float]]:
+        """Listed percentiles: place, latency, percentile, value in ns, number of I/Os, mean."""
+        for entry in self.job.entries:
+            for way in ("read", "write"):
+                side = entry.of(way, {})
+                count = side.count("total_ios", 0)
+                for latency in ("clat_ns", "lat_ns", "clat", "lat") if count else ():
+                    part, unit = side.of(latency, {}), 1 if latency.endswith("ns") else 1000
+                    mean = part.number("mean", 0) * unit
+                    for q, value in part.counts("percentile", 100):
+                        if q > 0 and value:
+                            yield part.where, latency, q, value * unit, count, mean
+
+    def level(self, name: str) -> float | None:
+        """Share of I/Os at a depth, in per cent, by `iodepth_level`."""
+        levels = [entry.of("iodepth_level", {}) for entry in self.job.entries]
+        known = [part.number(name, 0) for part in levels if part.value]
+        return statistics.fmean(known) if known else None
+
+    @cached_property
+    def fall(self) -> str:
+        """Rates of two plateaus, by logs; empty without logs or without a fall by `FALL`."""
+        rates = np.array(self.rates)
+        if len(rates) < SECONDS_LEAST:
+            return ""
+        at = np.arange(1, len(rates) - 1)
+        until, whole = np.cumsum(rates)[at - 1], float(rates.sum())
+        before, after = until / at, (whole - until) / (len(rates) - at)
+        between = until * before + (whole - until) * after - whole**2 / len(rates)
+        best = int(between.argmax())
+        is_step = between[best] >= EXPLAINED * len(rates) * rates.var()
+        told = f"{size(before[best])}/s fell to {size(after[best])}/s after {at[best]} s (logs)"
+        return told if is_step and after[best] * FALL <= before[best] else ""
+
+    @property
+    def even(self) -> str:
+        """Figure that shows an even rate; empty if there is none."""
+        samples = self.samples()
+        if self.rates:
+            return "" if self.fall else "the rate did not fall (logs)"
+        if samples is None or samples.lowest < EVEN * samples.mean:
+            return ""
+        return f"bw_min is {samples.lowest / samples.mean:.0%} of bw_mean"
+
+
+def cases(path: Path, *, is_text: bool) -> list[Case]:
+    """Jobs of an output of fio that moved data. Raises UserError or Unreadable, as its importer
+    does."""
+    made: list[Case] = []
+    for document, complete in _documents(path, is_text=is_text):
+        before, group = list(made), -1
+        jobs = jobs_of(Part(document))
+        disks = tuple(disk.text("name", "") for disk in Part(document).each("disk_util"))
+        for job in jobs:
+            if job.group != group:
+                before, group = list(made), job.group
+            seconds = "text" if is_text else logs.series(job, path.parent)
+            rates: list[float] = []
+            if not isinstance(seconds, str):
+                table = seconds.select(["read_bytes", "write_bytes"]).to_pylist()
+                rates = [float(row["read_bytes"] + row["write_bytes"]) for row in table][:-1]
+            known = complete and job.options_hold
+            followed = job.group != jobs[-1].group
+            made.append(Case(job, known, tuple(before), followed, tuple(rates), disks))
+    return made
+
+
+def _documents(path: Path, *, is_text: bool) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Documents of fio in a file, and True if they have all options."""
+    if is_text:
+        from drivebay.lab.imports.fio_text import documents_of
+
+        yield from documents_of(path)
+    else:
+        yield last_document(path), True
+
+
+def size(count: float) -> str:
+    """Bytes with a decimal unit.
+
+    >>> size(2.5e9), size(900)
+    ('2.5 GB', '900 B')
+    """
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f} B"

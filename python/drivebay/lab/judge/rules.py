@@ -1,0 +1,378 @@
+"""Rules that find flaws of a benchmark in its own figures; each has its physics and its source.
+
+A threshold without a source is a guess, and says so. docs/concepts/judge.md has the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+from drivebay.lab.fio_import.load import SYNCHRONOUS
+from drivebay.lab.judge.evidence import WHOLE, Case, size
+
+Verdict = Literal["shown", "likely", "cannot be told from this file", "excluded"]
+ORDER: tuple[Verdict, ...] = get_args(Verdict)
+GIB = 2**30
+MEMORY_US = 4.0
+"""Mean latency below which no drive was asked; guess: a read over PCIe takes longer."""
+FLASH_US = 8.0
+"""Mean latency of small reads below which no flash cell was read; guess: below Optane's."""
+BUFFERED_US = 30.0
+"""Mean latency of small buffered I/Os below which memory answered most; guess."""
+SMALL_BYTES = 16 * 1024
+SPAN_SHOWN, SPAN_LIKELY, SPAN_LARGE = GIB, 2.2 * GIB, 64 * GIB
+NO_DRIVE = frozenset({"null", "net", "netsplice", "cpuio", "filecreate", "filestat"})
+IN_MEMORY = ("nullb", "ram", "zram", "shm/", "pmem")
+VOLUMES = ("xvd",)
+"""Names of disks of cloud machines."""
+SLC_BYTES_LEAST = 2 * GIB
+"""Fewest bytes that fill an SLC cache; guess: the smallest known one has 3 GB (850 EVO)."""
+STEADY_S = 1800
+"""Shortest time of writes that alone is taken for steady; guess, SNIA's first rounds take it."""
+PASSES = 2
+SAMPLES_LEAST = 10
+"""Fewest I/Os above a percentile; guess: its error is then about a third."""
+LAST_BIN_NS = 0.97 * 2**34
+"""Lower edge of fio's last bin, 17.2 s (2^24 us before 2.99), with the width of a bin."""
+HEAT_S = 20
+"""Shortest run in which heat can throttle a drive; guess."""
+EVEN = 0.03
+CAPS = (100, 120, 240, 500, 1100, 2300, 3000, 5000, 7500, 16000, 20000, 32000, 64000, 80000)
+"""IOPS that providers of volumes set as limits."""
+BANDWIDTH_CAPS_MIB = (25, 60, 100, 125, 150, 200, 250, 500, 750, 900, 1000)
+LINKS_MB = {
+    "SATA 3 Gbit/s": (255, 285),
+    "SATA 6 Gbit/s": (515, 565),
+    "10 Gbit Ethernet": (1090, 1200),
+    "PCIe 3.0 x4": (3150, 3650),
+    "PCIe 4.0 x4": (6600, 7450),
+    "PCIe 5.0 x4": (13300, 14900),
+}
+"""Rates that large requests reach at a link's limit, in MB/s: the link less its overhead."""
+BUSY, NEARLY_BUSY, IDLE = 90.0, 80.0, 60.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Verdict of a rule for a job, its reason with the figure and the field that it comes from."""
+
+    verdict: Verdict
+    reason: str
+
+
+shown, likely, unknown, excluded = (partial(Finding, verdict) for verdict in ORDER)
+
+
+def precondition(case: Case) -> Finding:
+    """The drive was not in the state that the load needs.
+
+    Physics: A drive that was erased, or written only in part, has free blocks: it writes
+    without garbage collection. Random writes become steady after the whole span was written
+    about twice. A drive answers reads of addresses that were never written without its flash.
+
+    Source: SNIA Solid State Storage Performance Test Specification 2.0.1, preconditioning and
+    steady state.
+
+    False alarm: An earlier run that the file does not show may have prepared the drive.
+
+    To settle it: write the whole drive twice with the load's pattern, then run it again with
+    --write_bw_log --log_avg_msec=1000 and a longer runtime
+    """
+    us = case.mean_us("read")
+    if case.engine in NO_DRIVE or case.engine == "rbd" or case.disk(VOLUMES):
+        return unknown("a network or a volume hides its drives")
+    if case.reads_only:
+        if case.prepared and case.span and case.prepared >= case.span:
+            return excluded(f"earlier jobs wrote {size(case.prepared)} there")
+        if us is not None and us < FLASH_US and case.is_direct and case.block_bytes <= SMALL_BYTES:
+            return likely(f"reads took {us:.1f} us (lat_ns.mean), less than a flash cell needs")
+        return unknown("a read does not show what was written before it")
+    span, written = case.span, case.written
+    if case.fall:
+        return shown(f"{case.fall}: not steady")
+    if span and case.followed and case.load == "write" and written >= span:
+        return unknown(f"wrote {size(written)} for the jobs after it")
+    if span and case.prepared >= PASSES * span:
+        return excluded(f"earlier jobs wrote {size(case.prepared)} there")
+    if span and span < WHOLE:
+        passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
+        if written <= span or case.job.duration_s <= 60:
+            return likely(f"{passes} in {case.job.duration_s:.0f} s, after no other job")
+        if written >= PASSES * span and case.job.duration_s >= STEADY_S:
+            return excluded(passes)
+        return unknown(passes)
+    if case.job.duration_s >= STEADY_S:
+        return unknown(f"wrote for {case.job.duration_s:.0f} s, its span is not told")
+    return likely(f"wrote {size(written)} in {case.job.duration_s:.0f} s, after no other job")
+
+
+def cache(case: Case) -> Finding:
+    """Memory answered instead of the drive.
+
+    Physics: Without direct=1 the page cache takes writes and keeps what was read. A read from
+    memory takes 1 to 3 us; over PCIe from flash at least 20 us, from Optane about 10 us.
+
+    Source: fio's HOWTO, direct and invalidate; latencies: published figures of P4800X and
+    Z-NAND drives.
+
+    False alarm: Buffered reads of a file that is much larger than memory come from the drive.
+
+    To settle it: run it again with --direct=1 on the block device
+    """
+    engine, direct, options = case.engine, case.is_direct, case.job.options
+    if engine in NO_DRIVE or engine == "mmap":
+        return shown(f"ioengine={engine}")
+    if disk := case.disk(IN_MEMORY):
+        return shown(f"{disk} is no drive")
+    if disk := case.disk(("loop",)):
+        return likely(f"{disk} has the page cache of its file")
+    way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
+    us, small = case.mean_us(way), case.block_bytes <= SMALL_BYTES
+    told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
+    if us is not None and us < MEMORY_US:
+        return shown(f"{told}: only memory answers as fast")
+    if case.rate > 16e9 and case.is_device:
+        return shown(f"{size(case.rate)}/s is more than a drive's link carries")
+    synced = any(options.get(key, "0") != "0" for key in ("fsync", "fdatasync", "sync"))
+    if direct is False:
+        if us is not None and small and us < BUFFERED_US and not (way == "write" and synced):
+            return shown(f"direct=0, and {told}")
+        if way == "write" and synced:
+            return excluded("direct=0, but the writes were synced")
+        if way == "read" and case.load == "randread" and us is not None and us >= 60 and small:
+            return excluded(f"direct=0, but {told}")
+        return likely(f"direct=0{', and ' + told if told else ''}")
+    if us is not None and way == "read" and small and us < FLASH_US:
+        return likely(f"{told}, less than a flash cell needs")
+    if direct:
+        return excluded(f"direct=1{', and ' + told if told else ''}")
+    if us is not None and small and (us < BUFFERED_US and way == "write"):
+        return likely(f"direct is not told, and {told}")
+    if us is not None and way == "read" and case.load == "randread" and us >= 60:
+        return excluded(told)
+    return unknown("the file does not tell direct=")
+
+
+def slc(case: Case) -> Finding:
+    """The SLC cache ran full within the run.
+
+    Physics: TLC and QLC drives first write cells with one bit, 2 to 10 times as fast. When
+    this cache is full, the rate falls to that of migration. A mean over both is neither.
+
+    Source: Data sheets of client drives (TurboWrite, Dynamic Write Acceleration); the caches
+    of drives/*.toml with their sources.
+
+    False alarm: Garbage collection, heat or other users of the drive make a rate fall, too.
+
+    To settle it: write with --write_bw_log --log_avg_msec=1000 until the rate stays the same,
+    and state both plateaus
+    """
+    if case.reads_only:
+        return excluded("the job wrote nothing")
+    if case.written < SLC_BYTES_LEAST:
+        return excluded(f"it wrote {size(case.written)} (io_bytes), too little")
+    if case.fall and case.writes_only:
+        return shown(case.fall)
+    if case.even:
+        return excluded(case.even)
+    return unknown("no logs show the rate over time")
+
+
+def throttle(case: Case) -> Finding:
+    """The drive or the volume was throttled.
+
+    Physics: A hot drive slows down after tens of seconds, for reads too. Volumes of clouds
+    have limits in IOPS and MiB/s, which make the rate very even.
+
+    Source: NVMe base specification 2.0, thermal management; limits of volumes: AWS gp3 (3,000
+    IOPS, 125 MiB/s), Azure premium disks.
+
+    False alarm: A drive whose own rate is by chance within 1 % of such a limit.
+
+    To settle it: log the rate and the temperature per second (drivebay review --only
+    thermal-write)
+    """
+    if case.fall:
+        why = ": heat, an SLC cache or garbage collection"
+        return shown(case.fall) if case.reads_only else unknown(f"{case.fall}{why}")
+    samples, iops = case.samples(), case.job.ios / case.job.duration_s
+    even = samples is not None and samples.deviation <= EVEN * samples.mean
+    mib = case.rate / 2**20
+    for caps, figure, unit in ((CAPS, iops, "IOPS"), (BANDWIDTH_CAPS_MIB, mib, "MiB/s")):
+        near = any(0.99 * cap <= figure <= 1.03 * cap for cap in caps)
+        if even and near and case.disk(VOLUMES):
+            return likely(f"a steady {figure:,.0f} {unit} is the limit of a volume")
+    if case.even:
+        return excluded(case.even)
+    if case.job.duration_s < HEAT_S:
+        return excluded(f"{case.job.duration_s:.1f} s are too short for heat")
+    return unknown("no logs show the rate over time")
+
+
+def span(case: Case) -> Finding:
+    """The span was small enough for a cache.
+
+    Physics: A map of 4 bytes per 4 KiB: 1 MB of it covers 1 GB. Host memory buffers have 16 to
+    64 MB, so small spans never miss the map; the drive's DRAM or SLC cache may hold all data.
+
+    Source: NVMe base specification 2.0, host memory buffer; SNIA's active range, which is the
+    whole drive by default.
+
+    False alarm: A drive with its whole map in DRAM reads small spans as fast as large ones.
+
+    To settle it: run it again over the whole drive (no --size)
+    """
+    known, random = case.span, case.load.startswith("rand")
+    if known is None:
+        return unknown("the file does not tell size=")
+    if known == WHOLE:
+        return excluded("the job ran on the whole device")
+    told = f"size is {size(known)}"
+    if known < SPAN_SHOWN:
+        return (shown if random else likely)(f"{told}: a cache can hold it")
+    if known <= SPAN_LIKELY:
+        return likely(f"{told}: a write buffer, SLC cache or map cache covers it")
+    return (excluded if known >= SPAN_LARGE else unknown)(told)
+
+
+def percentiles(case: Case) -> Finding:
+    """Percentiles rest on too few I/Os, or on the last bin.
+
+    Physics: A percentile with n I/Os above it has an error of about 1 / sqrt(n). fio's last
+    bin ends at 17.2 s, so that longer latencies are counted there. A mean above p99 comes from
+    a few outliers.
+
+    Source: Binomial error of a quantile; fio's stat.h (FIO_IO_U_PLAT_GROUP_NR).
+
+    False alarm: A run that is repeated often may state such a percentile of all runs together.
+
+    To settle it: run longer: a percentile q needs 10 / (1 - q/100) I/Os, for p99.99 100,000
+    """
+    enough = 0
+    for where, latency, q, value, count, mean in case.percentiles():
+        above = count * (100 - q) / 100
+        place = f"{where}.percentile"
+        last = LAST_BIN_NS if case.job.version >= (2, 99) or latency.endswith("ns") else 16.3e9
+        if value >= last:
+            return shown(f"p{q:g} is {value / 1e9:.1f} s, fio's last bin ({place})")
+        if abs(q - 99) < 1e-6 and mean > value:
+            return shown(f"the mean, {mean / 1e3:,.3g} us, is above p99, {value / 1e3:,.3g} us")
+        if q < 100 and above < SAMPLES_LEAST:
+            return shown(f"p{q:g} of {count:,} I/Os has {above:.2g} above it ({place})")
+        enough += 1
+    said = f"{enough} percentiles have enough samples" if enough else "no percentiles are listed"
+    return excluded(said)
+
+
+def depth(case: Case) -> Finding:
+    """The queue depth or the rate was not what was asked for.
+
+    Physics: A synchronous engine has one I/O at a time whatever iodepth says. By Little's law
+    the mean number outstanding is rate times mean latency. rate and thinktime limit the rate.
+
+    Source: fio's HOWTO, iodepth, ioengine, rate; Little 1961.
+
+    False alarm: Latency at a fixed rate may be just what was to be measured.
+
+    To settle it: run it again with --ioengine=io_uring --direct=1 and without rate or
+    thinktime
+    """
+    options, asked, each = case.job.options, case.depth, case.number("iodepth", 1)
+    for key in ("rate", "rate_iops", "thinktime", "latency_target"):
+        if options.get(key, "0").strip(",") not in ("", "0"):
+            return shown(f"{key}={options[key]} limits the rate")
+    if case.engine in SYNCHRONOUS and each and each > 1:
+        return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
+    single, mean = case.level("1"), case.job.outstanding
+    if each and each > 1 and single is not None and single >= 90:
+        return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
+    if each and each > 1 and case.engine == "libaio" and case.is_direct is False:
+        return shown(f"iodepth={each} with libaio and direct=0, which has one I/O at a time")
+    if asked is None:
+        return unknown("the file does not tell iodepth=")
+    if each == 1:
+        return excluded("one I/O at a time was asked for")
+    if mean is None:
+        reached = case.level(">=64") if each and each >= 64 else None
+        if reached is not None and reached >= 90:
+            return excluded(f"{reached:.0f} % at 64 or more (iodepth_level)")
+        return unknown("no latencies show how many I/Os were outstanding")
+    told = f"{mean:.3g} I/Os were outstanding (lat_ns.mean times iops) of {asked:,} asked for"
+    if mean < 0.5 * asked:
+        return shown(told)
+    return (unknown if mean < 0.75 * asked else excluded)(told)
+
+
+def bound(case: Case) -> Finding:
+    """The host or the link set the rate.
+
+    Physics: A thread that uses its whole CPU cannot submit more. A link carries its bits less
+    its coding and packets. Drives with compression write zeros and patterns faster.
+
+    Source: SATA 3.x and PCI Express base specifications; fio's usr_cpu and sys_cpu; SandForce
+    controllers.
+
+    False alarm: Engines that poll use a whole CPU by design; a drive may be as fast as its
+    link.
+
+    To settle it: run it again with more jobs, each on a CPU of its own, and with
+    --refill_buffers
+    """
+    options, cpu = case.job.options, case.cpu()
+    if case.engine in NO_DRIVE or case.disk(IN_MEMORY):
+        return shown("no drive was asked: the host sets the rate")
+    polls = any(key in options for key in ("hipri", "sqthread_poll")) or case.engine == "spdk"
+    if cpu is not None and cpu >= BUSY and not polls:
+        return shown(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
+    busy = (case.job.outstanding or BUSY) / case.job.threads
+    waits = any(key in options for key in ("rate", "rate_iops", "thinktime", "fsync", "fdatasync"))
+    if case.number("iodepth", 1) == 1 and busy < 0.5 and not waits:
+        return shown(
+            f"I/Os took {busy:.0%} of the time (lat_ns.mean times iops), the host the rest"
+        )
+    megabytes = case.rate / 1e6
+    one_way = case.reads_only or case.writes_only
+    for link, (low, high) in LINKS_MB.items():
+        if low <= megabytes <= high and case.block_bytes >= 2**16 and one_way and not waits:
+            return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
+    for key in ("zero_buffers", "buffer_compress_percentage", "dedupe_percentage", "verify"):
+        if options.get(key, "0") not in ("0", "off", "null"):
+            return likely(f"{key}={options[key]}".rstrip("="))
+    if cpu is not None and cpu >= NEARLY_BUSY and not polls:
+        return likely(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
+    if cpu is not None and cpu < IDLE:
+        return excluded(f"CPU {cpu:.0f} %, {megabytes:,.0f} MB/s is no link's limit")
+    return unknown("the file does not tell how busy the host was")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A flaw: its physics and source, an innocent case that looks like it, and what to run to
+    settle it; the words are those of the function's docstring."""
+
+    test: Callable[[Case], Finding]
+    title: str
+    physics: str
+    source: str
+    false_alarm: str
+    settle: str
+
+    @property
+    def name(self) -> str:
+        """Name in JSON."""
+        return self.test.__name__
+
+
+def _rule(test: Callable[[Case], Finding]) -> Rule:
+    """Reads the words of a rule from its docstring."""
+    parts = (" ".join(part.split()) for part in (test.__doc__ or "").strip().split("\n\n"))
+    title, *others = parts
+    return Rule(test, title.rstrip("."), *(part.partition(": ")[2] for part in others))
+
+
+RULES = tuple(
+    _rule(test) for test in (precondition, cache, slc, throttle, span, percentiles, depth, bound)
+)
