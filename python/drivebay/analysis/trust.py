@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.analysis import fidelity
+from drivebay.analysis import fidelity, published
 from drivebay.common import data
 
 FAR = 1.5
@@ -45,6 +45,25 @@ class Answer:
     def far(self) -> bool:
         """True if the row is missed by far."""
         return self.off >= FAR
+
+    @property
+    def source(self) -> str:
+        """Publication of the row."""
+        return published.figures()[self.row["id"]].source.partition(",")[0]
+
+    @property
+    def found(self) -> list[str]:
+        """The publication's rank of the drive in this test if the model misses it, in quotes, and
+        the statement: "does not do very well", about 40 MB/s.
+        """
+        known, own = published.figures(), published.figures()[self.row["id"]]
+        missed = [known[row["id"]] for row in recorded() if not row["ok"]]
+        ranks = [
+            f"\N{LEFT DOUBLE QUOTATION MARK}{row.text}\N{RIGHT DOUBLE QUOTATION MARK}"
+            for row in missed
+            if (row.drive, row.test, row.metric) == (own.drive, own.test, "rank")
+        ]
+        return [*ranks, published.statement(own)]
 
     @property
     def words(self) -> str:

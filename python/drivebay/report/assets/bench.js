@@ -200,6 +200,8 @@ const DrivebayBench = (() => {
 
   // --- bars in rank order -------------------------------------------------------------------------
 
+  const TIE = 0.005;
+  const uncertain = (row) => row[2] || [row[0] * (1 - TIE), row[0] * (1 + TIE)];
   const span = (row) => row[2] || (row[1] ? [Math.max(0, row[0] - row[1]), row[0] + row[1]] : null);
 
   // End of the scale, and bars that are cut: same rule as `top_of` in markup.py.
@@ -225,7 +227,7 @@ const DrivebayBench = (() => {
     if (ends && ends[1] <= top && share(ends[1]) - share(ends[0]) >= 0.5) {
       track.push(el("i", { class: "whisker", style: `left:${share(ends[0]).toFixed(2)}%;width:${(share(ends[1]) - share(ends[0])).toFixed(2)}%` }));
     }
-    const text = [el("b", {}, words), el("small", {}, detail)];
+    const text = [el(bar.doubt && review.kind === "virtual" ? "s" : "b", {}, words), el("small", {}, detail)];
     if (typeof printed === "number") {
       if (printed <= top) track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
       text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no link)`));
@@ -236,9 +238,16 @@ const DrivebayBench = (() => {
       el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, track), el("span", { class: "value" }, text)));
   };
 
+  // Results whose intervals overlap share a rank; a stand-in has none: same rule as `rank` in figures.py.
+  const ranksOf = (list, test, bar) => {
+    const spans = list.filter((review) => !review.stand_in).map((review) => [review.key, uncertain(review.values[test.key][bar.key])]);
+    const above = (one, other) => (bar.better === "lower" ? other[1] < one[0] : other[0] > one[1]);
+    return new Map(spans.map(([key, one]) => [key, 1 + spans.filter(([, other]) => above(one, other)).length]));
+  };
+
   const rank = (test, bar, full) => {
     const list = ranked(filtered(), test.key, bar.key, bar.better);
-    const places = new Map(list.map((review, place) => [review.key, place + 1]));
+    const places = ranksOf(list, test, bar);
     for (const key of state.drives) {
       const review = byKey.get(key);
       if (!list.includes(review) && typeof valueOf(review, test.key, bar.key) === "number") list.push(review);

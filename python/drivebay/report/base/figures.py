@@ -15,7 +15,7 @@ from drivebay.report.base.text import DASH, GAP, number, quantity
 from drivebay.report.base.text import latency as latency_words
 
 TIE_PERCENT = 1.0
-"""guess: figures closer than this share a rank."""
+"""guess: figures without intervals closer than this share a rank."""
 
 
 def published_of(run: Run, key: str) -> Published | None:
@@ -85,35 +85,41 @@ def own_bars(runs: Sequence[Run], key: str) -> list[Bar]:
 def _briefly(run: Run, key: str) -> Bar:
     bar = _own_bar(run, key, run.entry.name)
     detail = bar.detail if bar.value is None else ""
-    return replace(bar, detail=detail, published=published_of(run, key))
+    stand_in = bool(run.entry.stand_in)
+    return replace(bar, detail=detail, published=published_of(run, key), stand_in=stand_in)
 
 
 def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
     """Sorts bars, best first, and adds ranks if all have a value: with missing values no rank is
-    certain.
+    certain. Stand-ins and doubted figures have no rank.
     """
     sign = 1.0 if better == "lower" else -1.0
     known = sorted((r for r in rows if r.value is not None), key=lambda r: sign * (r.value or 0.0))
+    ranks = [0] * len(known)
     if better and len(known) == len(rows):
-        places = ranks([row.value or 0.0 for row in known], sign)
-        known = [replace(row, place=place) for row, place in zip(known, places, strict=True)]
+        counted = [row for row in known if not row.stand_in and not row.doubted]
+        spans = [span_of(row) for row in counted]
+        ranks = [rank(span_of(row), spans, sign) if row in counted else 0 for row in known]
+    known = [replace(row, place=place) for row, place in zip(known, ranks, strict=True)]
     return known + [row for row in rows if row.value is None]
 
 
-def ranks(values: Sequence[float], sign: float = -1.0) -> list[int]:
-    """Rank of each value, the highest first (`sign` 1: the lowest); ties share a rank.
+def span_of(row: Bar) -> tuple[float, float]:
+    """Interval of a figure; without one, values within `TIE_PERCENT` of each other overlap."""
+    value = row.value or 0.0
+    room = abs(value) * TIE_PERCENT / 200
+    return row.ends or (value - room, value + room)
 
-    >>> ranks([100.0, 279.6, 279.5, 300.0])
+
+def rank(own: tuple[float, float], spans: Sequence[tuple[float, float]], sign: float) -> int:
+    """Rank of an interval: one more than the number of intervals that are entirely above it
+    (`sign` -1) or below it (`sign` 1). bench.js has the same rule.
+
+    >>> spans = [(95, 105), (278, 281), (279, 280), (300, 301)]
+    >>> [rank(span, spans, -1) for span in spans]
     [4, 2, 2, 1]
     """
-    order = sorted(range(len(values)), key=lambda at: sign * values[at])
-    ranks = [0] * len(values)
-    rank, leader = 0, 0.0
-    for place, at in enumerate(order, 1):
-        if not rank or abs(values[at] - leader) * 100 >= TIE_PERCENT * abs(leader):
-            rank, leader = place, values[at]
-        ranks[at] = rank
-    return ranks
+    return 1 + sum(low > own[1] if sign < 0 else high < own[0] for low, high in spans)
 
 
 def beneath(row: Bar, *, several: bool) -> list[Child] | None:
@@ -180,7 +186,7 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
         ("power_mean", "Mean power"),
         ("power_peak", "Peak power"),
         ("temperature_peak", "Peak temperature"),
-        ("throttled_s", "Throttling time"),
+        ("throttled_s", "Throttling reported"),
     ):
         if key in figures and figures[key].value is not None:
             pairs.append((name, quantity(figures[key].value, figures[key].unit)))

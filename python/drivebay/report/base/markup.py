@@ -155,6 +155,8 @@ class Bar:
     itself : the published value, if the bar shows one.
     place : its rank; 0 for none.
     other : True for a drive that is not under review.
+    stand_in : True for a stand-in, which has no rank.
+    doubted : True if the model is known to miss the figure by far; it is struck through.
     """
 
     label: str
@@ -168,6 +170,8 @@ class Bar:
     itself: Published | None = None
     place: int = 0
     other: bool = False
+    stand_in: bool = False
+    doubted: bool = False
 
     @property
     def whisker(self) -> tuple[float, float] | None:
@@ -274,7 +278,7 @@ def _bar(row: Bar, top: float) -> Html:
         style=f"width:{width:.2f}%"
         + ("" if row.other else f";--bar:var(--{row.colour.removeprefix('@')})"),
     )
-    texts: list[Child] = [el("b", row.text or number(row.value))]
+    texts: list[Child] = [el("s" if row.doubted else "b", row.text or number(row.value))]
     texts.append(el("small", row.itself.link if row.itself else None, row.detail))
     cell = el(
         "td",

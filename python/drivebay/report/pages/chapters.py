@@ -126,7 +126,10 @@ def _picture(page: Page) -> Html | None:
     if len(places) < 2:
         return None
     rows = [
-        Bar(place.measured.test.title, place.times, "@c1", text=f"{place.times:.2f}")
+        replace(
+            Bar(place.measured.test.title, place.times, "@c1", text=f"{place.times:.2f}"),
+            doubted=place.doubted,
+        )
         for place in places
     ]
     title = f"Relative to the median of {verdict.others_of(page.entries[0])}"
@@ -143,7 +146,7 @@ def _among(page: Page) -> list[Child]:
     another tool are compared with the nearest ones of the catalog.
     """
     shown, alone = [], []
-    for measured, bar in verdict.key_figures(page.entries):
+    for measured, bar, _ in verdict.key_figures(page.entries):
         link = (measured.test.title, measured.test.id)
         runs = runs_of(page.entries, [measured.test.id])
         ranked_one = _ranked(page, bar, runs, link)
@@ -179,7 +182,8 @@ def _ranked(page: Page, bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) 
         return None
     doubt = doubt_of(runs, bar.key, ranked=True)
     own = own_bars(runs, bar.key)
-    rows = ranked([*own, *others], better="" if doubt else bar.better)
+    rows = [replace(row, doubted=bool(doubt) and not real) for row in [*own, *others]]
+    rows = ranked(rows, better="" if doubt else bar.better)
     picture = f"bars-{measured.test.id}"
     title = f"{measured.test.title}: {inside(bar.title)}"
     page.pictures.append(bar_panel(picture, title, bar.unit, rows, better=bar.better, doubt=doubt))
@@ -265,8 +269,8 @@ def _notes(page: Page) -> list[Html]:
     lines = [
         f"The other drives are virtual drives of the catalog, simulated"
         f"{' in shortened runs' * quick} with drivebay {versions} (same market, {chosen}). "
-        f"Results less than 1{GAP}% apart share a rank. Diamond: published figure. Whisker: "
-        f"90{GAP}% interval. Bar with a gap: more than {CUT} times as long as any bar without one."
+        f"Results whose intervals overlap share a rank; a stand-in has none. "
+        f"Bar with a gap: more than {CUT} times as long as any bar without one."
     ]
     if any(peer["old"] for peer in page.peers):
         lines.append(
@@ -433,6 +437,9 @@ def _conclusion(page: Page) -> list[Child]:
         if rows and len(page.entries) > 1:
             body.append(el("h3", entry.name))
         if rows:
-            items = [el("div", el("dt", name), el("dd", text)) for name, text in rows]
+            items = [
+                el("div", el("dt", name), el("dd", [[line, el("br")] for line in lines]))
+                for name, lines in rows
+            ]
             body.append(el("dl", items, class_="final"))
     return body

@@ -42,14 +42,9 @@ def header(all_entries: Sequence[Entry]) -> Html:
         known = filter(None, (result.suite.title, f"seed {result.seed}", size, host, version))
         labels = el("p", chips(entry), class_="chips")
         meta = el("p", " · ".join(known), class_="meta")
-        lines.append(el("div", name, labels, meta, _stand_in(result.target), class_="who"))
+        why = el("p", f"Stand-in: {entry.stand_in}.", class_="note") if entry.stand_in else None
+        lines.append(el("div", name, labels, meta, why, class_="who"))
     return el("header", el("h1", title), lines)
-
-
-def _stand_in(target: Mapping[str, Any]) -> Html | None:
-    """Reason why a virtual drive is a stand-in."""
-    why = target.get("stand_in")
-    return el("p", f"Stand-in: {why}.", class_="note") if why else None
 
 
 def _host(target: Mapping[str, Any]) -> str:

@@ -275,7 +275,7 @@ def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -
         name = f"{drive['drive']} (simulated)" if real else drive["drive"]
         why = detail if value is None else ""
         bar = Bar(name, value, "@other", detail=why, ends=ends and tuple(ends), published=known)
-        bars.append(replace(bar, other=True))
+        bars.append(replace(bar, other=True, stand_in=bool(drive.get("stand_in"))))
     return bars
 
 
