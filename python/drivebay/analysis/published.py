@@ -2,7 +2,7 @@
 
 Sources: published/figures.csv (printed statements, each with its publication), published/hosts.toml
 (the host of each measurement) and published/mapping.toml (the measured figure that a row is
-compared with, and the tolerance). Leaves out: statements in words and ratios to other drives; they
+compared with). Leaves out: statements in words and ratios to other drives; they
 stay in figures.csv unmapped.
 """
 
@@ -20,8 +20,8 @@ from drivebay.common import data
 
 Verdict = Literal["within", "off", "shortened", "not measured"]
 
-# Published unit -> (unit of our figures, factor).
-_UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3)}
+UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3)}
+"""Unit of our figures and factor, by published unit."""
 
 ADDRESSES = (
     (r"(https?://\S+)", "{}"),
@@ -107,7 +107,6 @@ class Mapped:
     suite: str
     test: str
     metric: str
-    tolerance_percent: float
     primary: bool
     at_least: float | None
     note: str
@@ -126,7 +125,7 @@ def _published(row: Mapping[str, str]) -> Published:
         value = float(row["value"])
     except ValueError:
         value = None
-    unit, factor = _UNITS.get(row["unit"], (row["unit"], 1.0))
+    unit, factor = UNITS.get(row["unit"], (row["unit"], 1.0))
     return Published(
         id=row["id"],
         drive=row["drive"],
@@ -172,7 +171,6 @@ def mapped() -> tuple[Mapped, ...]:
             suite=row["suite"],
             test=row["test"],
             metric=row["metric"],
-            tolerance_percent=float(row["tolerance_percent"]),
             primary=bool(row["primary"]),
             at_least=row.get("at_least"),
             note=row["note"],

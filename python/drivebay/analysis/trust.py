@@ -20,6 +20,7 @@ from drivebay.common import data
 
 FAR = 1.5
 """guess: an error by this factor changes a buyer's mind."""
+FURTHEST = 2
 Row = Mapping[str, Any]
 
 
@@ -98,6 +99,31 @@ def answers() -> tuple[Answer, ...]:
     plan = tomllib.loads((folder / "validation.toml").read_text(encoding="utf-8"))
     asked = {row["id"]: row for row in plan["row"]}
     return tuple(_answers(recorded(), asked, plan["tests"]))
+
+
+def bounds(row: published.Published) -> tuple[float, float] | None:
+    """Range that agrees with a published row, in the unit of our figures; None if unknown."""
+    known = next((one["bounds"] for one in recorded() if one["id"] == row.id), None)
+    factor = published.UNITS.get(row.printed_unit, ("", 1.0))[1]
+    return None if known is None else (known[0] * factor, known[1] * factor)
+
+
+def agreement(drive: str) -> str:
+    """Result of `drivebay validate` for a drive, with the figures furthest off; "" without one."""
+    document = fidelity.recorded()
+    rows = [row for row in recorded() if row["drive"] == drive]
+    scores = {**document.get("unscored", {}).get("drives", {}), **document.get("drives", {})}
+    if not rows or drive not in scores:
+        return ""
+    off = [row for row in rows if not row["ok"]]
+    far = sorted(off, key=lambda row: -abs(row["error_pct"] or 0.0))[:FURTHEST]
+    predicted, share = scores[drive]["n_predicted"], scores[drive]["within_share"]
+    text = f"{len(rows) - len(off)} of {len(rows)} published figures within their bounds"
+    if predicted:
+        text += f"; of the {predicted} predicted ones {100 * share:.0f} %"
+    named = [f"{row['test']}, {row['metric']} {row['error_pct'] or 0.0:+.1f} %" for row in far]
+    text += f". Largest errors: {'; '.join(named)}" if named else ""
+    return f"drivebay validate {drive}: {text}"
 
 
 @functools.cache

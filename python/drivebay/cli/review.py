@@ -409,7 +409,8 @@ def _summarize(folder: Path, given: Options) -> None:
     show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
         show(f"compare {short(comparison)}")
-    if agreement := analysis.agreement(figures):
+    simulated = (computed.drive or "") if result.simulated else ""
+    if agreement := analysis.agreement(figures, simulated):
         print(agreement)
 
 
