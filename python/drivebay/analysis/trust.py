@@ -21,6 +21,8 @@ from drivebay.common import data
 FAR = 1.5
 """guess: an error by this factor changes a buyer's mind."""
 FURTHEST = 2
+FREE_BELOW = 0.5
+"""Leverage below which a row counts as predicted (`lab.validate.score`)."""
 Row = Mapping[str, Any]
 
 
@@ -108,6 +110,17 @@ def bounds(row: published.Published) -> tuple[float, float] | None:
     return None if known is None else (known[0] * factor, known[1] * factor)
 
 
+def class_of(row_id: str) -> str:
+    """Class of a published row for the model: "predicted", "fitted" or "contradicted"; "" if it is
+    not known.
+    """
+    row = next((one for one in recorded() if one["id"] == row_id), None)
+    if row is None:
+        return ""
+    free = not row["calibrated_on"] if row["leverage"] is None else row["leverage"] < FREE_BELOW
+    return str(row.get("class") or ("predicted" if free else "fitted"))
+
+
 def agreement(drive: str) -> str:
     """Result of `drivebay validate` for a drive, with the figures furthest off; "" without one."""
     document = fidelity.recorded()
@@ -119,7 +132,7 @@ def agreement(drive: str) -> str:
     far = sorted(off, key=lambda row: -abs(row["error_pct"] or 0.0))[:FURTHEST]
     predicted, share = scores[drive]["n_predicted"], scores[drive]["within_share"]
     text = f"{len(rows) - len(off)} of {len(rows)} published figures within their bounds"
-    if predicted:
+    if predicted and share is not None:
         text += f"; of the {predicted} predicted ones {100 * share:.0f} %"
     named = [f"{row['test']}, {row['metric']} {row['error_pct'] or 0.0:+.1f} %" for row in far]
     text += f". Largest errors: {'; '.join(named)}" if named else ""

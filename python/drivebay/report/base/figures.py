@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from drivebay.analysis import Measured
+from drivebay.analysis import Measured, trust
 from drivebay.analysis.fidelity import interval_words
 from drivebay.analysis.figures import SD, Figure
 from drivebay.analysis.published import address
@@ -20,6 +20,7 @@ TIE_PERCENT = 1.0
 
 def published_of(run: Run, key: str) -> Published | None:
     """Published value of one figure."""
+    simulated = run.entry.review.result.simulated
     for row in run.entry.review.headline:
         if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None:
             relation = row.published_relation or ""
@@ -29,6 +30,8 @@ def published_of(run: Run, key: str) -> Published | None:
                 row.source.partition(",")[0],
                 relation if relation in ("gt", "lt") else "",
                 address(row.source),
+                trust.class_of(row.published_id or "") if simulated else "",
+                row.verdict == "off",
             )
     return None
 
@@ -86,7 +89,9 @@ def _briefly(run: Run, key: str) -> Bar:
     bar = _own_bar(run, key, run.entry.name)
     detail = bar.detail if bar.value is None else ""
     stand_in = bool(run.entry.stand_in)
-    return replace(bar, detail=detail, published=published_of(run, key), stand_in=stand_in)
+    mark = "throttled" if run.measured.throttled and key != "throttle_after_s" else ""
+    known = published_of(run, key)
+    return replace(bar, detail=detail, published=known, stand_in=stand_in, mark=mark)
 
 
 def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
@@ -99,7 +104,10 @@ def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
     if better and len(known) == len(rows):
         counted = [row for row in known if not row.stand_in and not row.doubted]
         spans = [span_of(row) for row in counted]
-        ranks = [rank(span_of(row), spans, sign) if row in counted else 0 for row in known]
+        last = 1
+        for at, row in enumerate(known):
+            if row in counted:
+                last = ranks[at] = max(last, rank(span_of(row), spans, sign))
     known = [replace(row, place=place) for row, place in zip(known, ranks, strict=True)]
     return known + [row for row in rows if row.value is None]
 
@@ -113,7 +121,8 @@ def span_of(row: Bar) -> tuple[float, float]:
 
 def rank(own: tuple[float, float], spans: Sequence[tuple[float, float]], sign: float) -> int:
     """Rank of an interval: one more than the number of intervals that are entirely above it
-    (`sign` -1) or below it (`sign` 1). bench.js has the same rule.
+    (`sign` -1) or below it (`sign` 1). Ranks do not fall in the order of values; bench.js has the
+    same rule.
 
     >>> spans = [(95, 105), (278, 281), (279, 280), (300, 301)]
     >>> [rank(span, spans, -1) for span in spans]
@@ -127,7 +136,10 @@ def beneath(row: Bar, *, several: bool) -> list[Child] | None:
     if row.published is None or row.value is None:
         return None
     text = el("span", "Published: ", row.published.text, class_="said")
-    return [f"{row.label}: " if several else None, text, ", ", row.published.link, "."]
+    how = f", {row.published.how}" if row.published.how else ""
+    missed = ", missed" if row.published.missed else ""
+    name = f"{row.label}: " if several else None
+    return [name, text, ", ", row.published.link, f"{how}{missed}."]
 
 
 def detail(figure: Figure) -> str:

@@ -128,13 +128,18 @@ def cited(source: str) -> Child:
 
 @dataclass(frozen=True)
 class Published:
-    """Published value for a bar; `bound` is "gt" or "lt" if only one end is known."""
+    """Published value for a bar; `bound` is "gt" or "lt" if only one end is known. `how` is
+    "fitted", "predicted" or "contradicted" for a virtual drive; `missed`: the figure is outside of
+    the bounds.
+    """
 
     value: float
     text: str
     source: str
     bound: str = ""
     address: str = ""
+    how: str = ""
+    missed: bool = False
 
     @property
     def link(self) -> Html:
@@ -157,6 +162,7 @@ class Bar:
     other : True for a drive that is not under review.
     stand_in : True for a stand-in, which has no rank.
     doubted : True if the model is known to miss the figure by far; it is struck through.
+    mark : word inside the bar.
     """
 
     label: str
@@ -172,6 +178,7 @@ class Bar:
     other: bool = False
     stand_in: bool = False
     doubted: bool = False
+    mark: str = ""
 
     @property
     def whisker(self) -> tuple[float, float] | None:
@@ -267,7 +274,7 @@ def _bar(row: Bar, top: float) -> Html:
         left, length = 100 * low / top, 100 * (high - low) / top
         drawn.append(el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%"))
     if row.published is not None and row.published.value <= top:
-        kind = f"mark {row.published.bound}".rstrip()
+        kind = f"mark {row.published.bound}{' missed' * row.published.missed}".strip()
         drawn.append(el("i", class_=kind, style=f"left:{100 * row.published.value / top:.2f}%"))
     cut = row.value > top
     width = 100.0 if cut else 100 * max(row.value, 0) / top
@@ -282,7 +289,7 @@ def _bar(row: Bar, top: float) -> Html:
     texts.append(el("small", row.itself.link if row.itself else None, row.detail))
     cell = el(
         "td",
-        el("span", fill, drawn, class_="track", aria_hidden="true"),
+        el("span", fill, drawn, el("em", row.mark) if row.mark else None, class_="track"),
         el("span", texts, class_="value"),
     )
     ends = row.ends or (None, None)

@@ -122,8 +122,13 @@ def _window(run: Run, whole: bool) -> slice:
 
 
 def _ios_axis(scale: str, samples: Sequence[Floats]) -> Axis:
+    """Axis for IOPS of every second; a logarithmic one begins at a power of ten."""
     values = [value for some in samples for value in some.tolist()] or [0.0]
-    return model.scaled(scale, values, Axis(EACH_SECOND), room=0.12)
+    axis = model.scaled(scale, values, Axis(EACH_SECOND), room=0.12)
+    positive = [value for value in values if value > 0]
+    if scale != "log" or not positive or axis.limits is None:
+        return axis
+    return replace(axis, limits=(10 ** math.floor(math.log10(min(positive))), axis.limits[1]))
 
 
 def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool, sensors: bool = True) -> Chart:

@@ -16,16 +16,19 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivebay.analysis import explain, trust
+from drivebay.analysis import explain, nearest, trust
+from drivebay.analysis.comparable import how
 from drivebay.report.base.markup import Html, el, script_json, squeezed
 from drivebay.report.base.runs import Entry
+from drivebay.report.base.text import number
 from drivebay.report.pages import review as page
 from drivebay.report.pages.sections import PAGES, in_order, page_title
-from drivebay.report.peers.competitors import SUITE
+from drivebay.report.peers.competitors import SUITE, suite_tests
 from drivebay.report.peers.digest import STEADINESS, Json, digest
 from drivebay.report.render.page import broken
 from drivebay.results import files
@@ -39,6 +42,8 @@ MARK = ".drivebay-bench"
 FIGURES = 5
 FIVE = {"performance-consistency": 1, "random": 2, "sequential": 2}
 """Number of tests of these pages whose first figure is in the first table."""
+NEAREST = "nearest load"
+"""Beginning of the detail of such a figure; bench.js gives it no rank."""
 ONE_DEPTH = "rate_qd"
 """Key of a figure of a single queue depth, which comes after those of all depths."""
 NAME_WIDTH = 22
@@ -109,16 +114,47 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
         }
         for variant in sorted(variants, key=lambda w: place(w.test["page"]))
     ]
-    return {
-        "reviews": [_review(review) for review in reviews],
-        "tests": tests,
-        "five": _five([test for test in tests if test["bars"]], variants),
-    }
+    shown = [_review(review) for review in reviews]
+    for review, about in zip(reviews, shown, strict=True):
+        about["values"] |= _near(review, variants)
+    usual = [test for test in tests if test["bars"]]
+    usual.sort(key=lambda test: -sum(test["key"] in about["values"] for about in shown))
+    return {"reviews": shown, "tests": tests, "five": _five(usual, variants)}
+
+
+def _near(review: Shown, variants: Sequence[Variant]) -> Json:
+    """Data rates of catalog tests that a review did not run in the same way: means of its nearest
+    loads, as rows of bars by variant and key. Sustained writes are left out: the state of the drive
+    decides them.
+    """
+    loads = nearest.loads(review.entry.review) if review.entry else []
+    values: Json = {}
+    for variant in variants:
+        alike = [test for test in suite_tests() if how(test) == variant.test["how"]]
+        test = next((test for test in alike if test.id == variant.test_id), None)
+        if test is None or not loads or variant.key in review.variants.values():
+            continue
+        for bar in variant.test["bars"]:
+            depths = {int(depth) for depth in re.findall(r"_qd(\d+)$", bar["key"])}
+            mean = set(test.metric_queue_depths) if test.kind == "ladder" else set()
+            wanted = [
+                nearest.nearest(loads, nearest.described(phase.workload))
+                for phase in test.phases
+                if not (depths or mean) or phase.workload.queue_depth in (depths or mean)
+            ]
+            near = [load for load in wanted if load is not None]
+            if len(near) != len(wanted) or not (depths or bar["key"] == "mean_rate"):
+                continue
+            value = statistics.mean(nearest.rate(load, bar["unit"]) for load in near)
+            names = ", ".join(dict.fromkeys(load["title"] for load in near))
+            row = [value, None, None, f"\N{ALMOST EQUAL TO} {number(value)}", f"{NEAREST}: {names}"]
+            values.setdefault(variant.key, {})[bar["key"]] = row
+    return values
 
 
 def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]:
-    """Figures of the first table as (test, key): first the known key figures that any review has,
-    then others in the order of the tests.
+    """Figures of the first table as (test, key), of tests that most reviews have first: the known
+    key figures, then others.
     """
     pages = {variant.key: variant.test["page"] for variant in variants}
     left = dict(FIVE)

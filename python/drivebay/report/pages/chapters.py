@@ -157,7 +157,7 @@ def _among(page: Page) -> list[Child]:
             alone.append(measured.test.title)
         shown.append(ranked_one or _plain_bars(bar, runs, link))
     near = [] if len(alone) < len(shown) else _nearest(page)
-    body: list[Child] = [*pairs(near or shown)]
+    body: list[Child] = [LEGEND if len(alone) < len(shown) else None, *pairs(near or shown)]
     if near:
         body.append(el("p", NEAREST, class_="small"))
     elif len(alone) < len(shown):
@@ -172,6 +172,16 @@ def _among(page: Page) -> list[Child]:
                 )
             )
     return body
+
+
+LEGEND = el(
+    "p",
+    [el("i", class_="mark"), " published figure ", el("i", class_="mark missed"), " missed"],
+    [el("i", class_="whisker"), f" 90{GAP}% interval", el("s", "1.00"), " model known to be wrong"],
+    [el("em", "throttled"), " heat reduces the rate"],
+    class_="small marks",
+)
+"""Meaning of the marks of bars."""
 
 
 def _ranked(page: Page, bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) -> Html | None:
