@@ -124,7 +124,7 @@ class Measured:
 
     @property
     def throttled(self) -> bool:
-        """True if throttling reduces the rate in a tenth of the seconds of the main figure's loads."""
+        """True if throttling reduces the rate in a tenth of the main figure's seconds."""
         depths = self.test.metric_queue_depths if self.test.kind == "ladder" else ()
         loads = [one for one in self.phases if not depths or one.workload.queue_depth in depths]
         seconds = sum(load.timeline.n for load in loads)

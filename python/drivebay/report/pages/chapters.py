@@ -176,9 +176,11 @@ def _among(page: Page) -> list[Child]:
 
 LEGEND = el(
     "p",
-    [el("i", class_="mark"), " published figure ", el("i", class_="mark missed"), " missed"],
-    [el("i", class_="whisker"), f" 90{GAP}% interval", el("s", "1.00"), " model known to be wrong"],
-    [el("em", "throttled"), " heat reduces the rate"],
+    el("span", el("i", class_="mark"), "published figure"),
+    el("span", el("i", class_="mark missed"), "missed"),
+    el("span", el("i", class_="whisker"), f"90{GAP}% interval"),
+    el("span", el("s", "1.00"), "model known to be wrong"),
+    el("span", el("em", "throttled"), "heat reduces the rate"),
     class_="small marks",
 )
 """Meaning of the marks of bars."""
