@@ -51,7 +51,7 @@ def sequential(rate: list[float], stage: list[float]) -> str:
     share = np.where(rates < 0.9 * rates.max(), 60.0, 0.5) * (stages > 0)
     found = thermal(slowed(line, None if np.isnan(stages).all() else share))
     assert found is not None
-    return " ".join(verdict.sequential(found)).replace("\u00a0", " ")
+    return " ".join(verdict.sequential(found, load="sequential writes")).replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,13 @@ def check_course(line: Sentence, review: Review) -> None:
     claim = dict(line.claim)
 
     who = claim.pop("who", "").removesuffix(": ").lower()
+    reads = "reads" in claim.pop("load", "")
 
     def value(kind: str, key: str) -> float | None:
         known = [test for test in review.tests.values() if test.test.kind == kind]
-        first = next(test for test in known if test.test.title.lower().endswith(who))
+        known = [test for test in known if test.test.title.lower().endswith(who)]
+        loads = [(test, test.phases[0].workload.read_percent) for test in known]
+        first = next(test for test, percent in loads if (percent > 0) == reads)
         return first.figures[key].value
 
     if line.pattern in ("heat", "full", "fall"):

@@ -12,21 +12,21 @@ from typing import Any
 from drivebay.report.base.text import GAP, latency, percent, quantity
 
 PATTERNS = {
-    "heat": "{who}Sequential writes run at {rate:MB/s} for {after:s}. Then the drive overheats, "
-    "and they fall to {low:MB/s}.",
-    "full": "{who}Sequential writes run at {rate:MB/s} for {after:s}. Then the write cache is "
-    "full, and they fall to {low:MB/s}.",
-    "fall": "{who}Sequential writes run at {rate:MB/s} for {after:s}, then at {low:MB/s}.",
-    "slowed": "{who}Sequential writes run at {rate:MB/s}. Heat slows them to {low:MB/s} in "
-    "{slow:s} of {all:s}, first after {after:s}.",
-    "even": "{who}Sequential writes average {rate:MB/s} over {all:s}, without a sustained drop.",
+    "heat": "{who}{load!c} run at {rate:MB/s} for {after:s}. Then the drive overheats, and they "
+    "fall to {low:MB/s}.",
+    "full": "{who}{load!c} run at {rate:MB/s} for {after:s}. Then the write cache is full, and "
+    "they fall to {low:MB/s}.",
+    "fall": "{who}{load!c} run at {rate:MB/s} for {after:s}, then at {low:MB/s}.",
+    "slowed": "{who}{load!c} run at {rate:MB/s}. Heat slows them to {low:MB/s} in {slow:s} of "
+    "{all:s}, first after {after:s}.",
+    "even": "{who}{load!c} average {rate:MB/s} over {all:s}, without a sustained drop.",
     "light": "From {after:s} on the drive reports light throttling, which takes {cost:%} of the "
     "latency.",
-    "hot": "Heat takes {share:%} of the latency of sustained random writes. Without it they would "
+    "hot": "Heat takes {share:%} of the latency of sustained {load}. Without it they would "
     "be {gain:%} faster.",
-    "burst": "Random writes start at {start:IOPS}. The rate falls after {after:s}; over the last "
+    "burst": "{load!c} start at {start:IOPS}. The rate falls after {after:s}; over the last "
     "{last:s} it is {rate:IOPS}, {share:%} of the start.",
-    "random": "Random writes average {rate:IOPS} over {all:s}, without a fast start.",
+    "random": "{load!c} average {rate:IOPS} over {all:s}, without a fast start.",
     "cause": "{stage!c} takes {share:%} of the latency.",
     "load": "{title!c}: the p99.9 latency is {low:us} at {part:%} of the highest rate and "
     "{high:us} at {most:%}.",
@@ -59,7 +59,7 @@ or ms, and `!c` begins with a capital letter.
 class Sentence(str):
     """A sentence with its pattern and its claim.
 
-    >>> Sentence("random", rate=7884.4, all=3600).replace(GAP, " ")
+    >>> Sentence("random", load="random writes", rate=7884.4, all=3600).replace(GAP, " ")
     'Random writes average 7,884 IOPS over 3,600 s, without a fast start.'
     """
 

@@ -192,40 +192,47 @@ def paragraphs(entry: Entry, peers: Sequence[Json]) -> list[list[Sentence]]:
 def _heat(tests: Sequence[Measured]) -> list[Sentence]:
     """Time until sequential writes slow down, and the loss of random writes to heat."""
     runs = [(one, one.thermal) for one in tests if one.thermal]
-    names = [f"{short_title(one.test)}: " if len(runs) > 1 else "" for one, _ in runs]
-    lines = [
-        line
-        for (_, run), who in zip(runs[:HEAT_MAX], names, strict=False)
-        for line in sequential(run, who)
-    ]
-    if (share := _heat_share(tests)) >= WORTH_PERCENT:
-        lines.append(Sentence("hot", share=share, gain=100 * share / (100 - share)))
+    loads = [_load(one) for one, _ in runs]
+    lines = []
+    for (one, run), load in list(zip(runs, loads, strict=True))[:HEAT_MAX]:
+        who = f"{short_title(one.test)}: " if loads.count(load) > 1 else ""
+        lines += sequential(run, load=load, who=who)
+    known = [one for one in tests if one.test.kind == "consistency" and one.phases][:1]
+    share = next((_share(one, "throttle") for one in known), 0.0)
+    if share >= WORTH_PERCENT:
+        gain = 100 * share / (100 - share)
+        lines.append(Sentence("hot", load=_load(known[0]), share=share, gain=gain))
     return lines
 
 
-def sequential(thermal: Thermal, who: str = "") -> list[Sentence]:
-    """Course of sequential writes: the rate, and when and why it drops; `who` names the run."""
+def _load(measured: Measured) -> str:
+    """First load of a test: "random writes"."""
+    load = measured.test.phases[0].workload
+    kinds = {0: "writes", 100: "reads"}
+    return f"{load.pattern} {kinds.get(int(load.read_percent), 'reads and writes')}"
+
+
+def _share(measured: Measured, stage: str) -> float:
+    """Share of a stage in the latency of the first load, in percent."""
+    return sum(one.share_percent for one in measured.phases[0].stages if one.stage == stage)
+
+
+def sequential(thermal: Thermal, *, load: str, who: str = "") -> list[Sentence]:
+    """Course of a thermal test: the rate, and when and why it drops; `who` names the run."""
     rate, seconds = thermal.before.mean, thermal.before.n
-    lines = [Sentence("even", who=who, rate=rate, all=seconds)]
+    lines = [Sentence("even", load=load, who=who, rate=rate, all=seconds)]
     if thermal.fall_s is not None and thermal.after is not None:
         causes = {True: "heat", False: "full", None: "fall"}
         low = thermal.after.mean
-        claim = {"who": who, "rate": rate, "after": thermal.fall_s, "low": low}
-        lines = [Sentence(causes[thermal.by_heat], **claim)]
+        claim = {"rate": rate, "after": thermal.fall_s, "low": low}
+        lines = [Sentence(causes[thermal.by_heat], load=load, who=who, **claim)]
     elif (cut := thermal.throttling) is not None:
         rate, low = cut.other.mean, cut.rate.mean
-        claim = {"who": who, "slow": cut.seconds, "all": seconds, "after": cut.start_s}
-        lines = [Sentence("slowed", rate=rate, low=low, **claim)]
+        claim = {"slow": cut.seconds, "all": seconds, "after": cut.start_s}
+        lines = [Sentence("slowed", load=load, who=who, rate=rate, low=low, **claim)]
     if thermal.light_s is not None and thermal.light_percent is not None:
         lines.append(Sentence("light", after=thermal.light_s, cost=thermal.light_percent))
     return lines
-
-
-def _heat_share(tests: Sequence[Measured]) -> float:
-    """Share of throttling in the write latency of the first consistency test, in percent."""
-    known = [test for test in tests if test.test.kind == "consistency" and test.phases]
-    stages = known[0].phases[0].stages if known else ()
-    return next((stage.share_percent for stage in stages if stage.stage == "throttle"), 0.0)
 
 
 def _long_run(tests: Sequence[Measured]) -> list[Sentence]:
@@ -235,10 +242,10 @@ def _long_run(tests: Sequence[Measured]) -> list[Sentence]:
         return []
     last, burst, after = test.consistency.window, test.consistency.burst, test.consistency.burst_s
     whole = test.steps[0].ios or last
-    line = Sentence("random", rate=whole.mean, all=whole.n)
+    line = Sentence("random", load=_load(test), rate=whole.mean, all=whole.n)
     if burst is not None and after:
         claim = {"start": burst.mean, "after": after, "last": last.n, "rate": last.mean}
-        line = Sentence("burst", **claim, share=100 * last.mean / burst.mean)
+        line = Sentence("burst", load=_load(test), **claim, share=100 * last.mean / burst.mean)
     return [line, *_cause([one for one in test.phases[0].stages if one.stage != "throttle"])]
 
 
