@@ -46,7 +46,7 @@ const DrivebayBench = (() => {
 
   // --- the selection, in the address --------------------------------------------------------------
 
-  const inOrder = (a, b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true });
+  const inOrder = (a, b) => a.shipped - b.shipped || a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true });
 
   // Without a selection in the address, a Bench with shipped drives shows the reviews, or else the
   // first models of the list that are no stand-ins; a Bench without shipped drives shows none.
@@ -174,11 +174,13 @@ const DrivebayBench = (() => {
       last = review.group;
       return [el("tr", { class: "group-row" }, el("th", { colspan: columns, scope: "rowgroup" }, review.group)), row];
     });
+    const brief = ({ title }) => title.split(" (")[0];
+    const apart = new Set(shown.map(({ test }) => brief(test))).size === shown.length;
     const sorting = ({ test, bar }) => {
       const name = `${test.key}/${bar.key}`;
       const on = state.sort === name;
       return el("th", { scope: "col", class: "figure", "aria-sort": on ? (bar.better === "lower" ? "ascending" : "descending") : "none" },
-        el("button", { type: "button", id: `sort-${name}`, title: bar.title, onclick: () => { state.sort = on ? "" : name; write(); showList(); } }, `${test.title}${bar.unit ? `, ${bar.unit}` : ""}`, on ? " \u25be" : ""));
+        el("button", { type: "button", id: `sort-${name}`, title: bar.title, onclick: () => { state.sort = on ? "" : name; write(); showList(); } }, `${apart ? brief(test) : test.title}${bar.unit ? `, ${bar.unit}` : ""}`, on ? " \u25be" : ""));
     };
     document.getElementById("list").replaceChildren(
       el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),

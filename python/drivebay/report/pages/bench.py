@@ -118,7 +118,8 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
     for review, about in zip(reviews, shown, strict=True):
         about["values"] |= _near(review, variants)
     usual = [test for test in tests if test["bars"]]
-    usual.sort(key=lambda test: -sum(test["key"] in about["values"] for about in shown))
+    counts = {test["key"]: sum(test["key"] in one["values"] for one in shown) for test in usual}
+    usual.sort(key=lambda test: 2 * counts[test["key"]] < max(counts.values()))
     return {"reviews": shown, "tests": tests, "five": _five(usual, variants)}
 
 
@@ -153,8 +154,8 @@ def _near(review: Shown, variants: Sequence[Variant]) -> Json:
 
 
 def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]:
-    """Figures of the first table as (test, key), of tests that most reviews have first: the known
-    key figures, then others.
+    """Figures of the first table as (test, key), the known key figures first, then others in the
+    order of the tests.
     """
     pages = {variant.key: variant.test["page"] for variant in variants}
     left = dict(FIVE)
