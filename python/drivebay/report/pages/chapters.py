@@ -197,7 +197,9 @@ def _ranked(page: Page, bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) 
         return None
     doubt = doubt_of(runs, bar.key, ranked=True)
     own = own_bars(runs, bar.key)
-    rows = [replace(row, doubted=bool(doubt) and not real) for row in [*own, *others]]
+    rows = [
+        replace(row, doubted=bool(doubt) and (row.other or not real)) for row in [*own, *others]
+    ]
     rows = ranked(rows, better="" if doubt else bar.better)
     picture = f"bars-{measured.test.id}"
     title = f"{measured.test.title}: {inside(bar.title)}"
