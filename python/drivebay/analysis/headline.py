@@ -7,7 +7,6 @@ computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from drivebay.analysis import trust
@@ -71,23 +70,6 @@ def comparisons_of(
         for row in _mapped(measured, suite, drive)
         if row.metric in measured.figures
     )
-
-
-def agreement(rows: Iterable[Headline], drive: str = "") -> str:
-    """Summary of the number of published figures within their bounds, and those furthest off: all
-    of `drivebay validate` for an unchanged virtual `drive`, else of these rows; empty if there are
-    none.
-    """
-    if known := trust.agreement(drive):
-        return known
-    compared = [row for row in rows if row.verdict in ("within", "off")]
-    off = [row for row in compared if row.verdict == "off"]
-    if not compared:
-        return ""
-    summary = f"{len(compared) - len(off)} of {len(compared)} published figures within their bounds"
-    off = sorted(off, key=lambda row: -abs(row.error_percent or 0.0))[: trust.FURTHEST]
-    named = [f"{row.test_title}, {row.label} ({row.error_percent or 0.0:+.1f} %)" for row in off]
-    return f"{summary}; largest errors: {'; '.join(named)}" if named else summary
 
 
 def _mapped(measured: Measured, suite: str, drive: str | None) -> list[Mapped]:

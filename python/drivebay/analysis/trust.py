@@ -21,8 +21,6 @@ from drivebay.common import data
 FAR = 1.5
 """guess: an error by this factor changes a buyer's mind."""
 FURTHEST = 2
-FREE_BELOW = 0.5
-"""Leverage below which a row counts as predicted (`lab.validate.score`)."""
 Row = Mapping[str, Any]
 
 
@@ -114,14 +112,10 @@ def class_of(row_id: str) -> str:
     """Class of a published row for the model: "predicted", "fitted" or "contradicted"; "" if it is
     not known.
     """
-    row = next((one for one in recorded() if one["id"] == row_id), None)
-    if row is None:
-        return ""
-    free = not row["calibrated_on"] if row["leverage"] is None else row["leverage"] < FREE_BELOW
-    return str(row.get("class") or ("predicted" if free else "fitted"))
+    return next((str(row.get("class", "")) for row in recorded() if row["id"] == row_id), "")
 
 
-def agreement(drive: str) -> str:
+def agreement(drive: str | None) -> str:
     """Result of `drivebay validate` for a drive, with the figures furthest off; "" without one."""
     document = fidelity.recorded()
     rows = [row for row in recorded() if row["drive"] == drive]

@@ -13,28 +13,18 @@ app = options.Verb()
 PAGES = ("*/report.html", "*/comparison.html", "report.html", "index.html")
 
 
-@app.command(
-    name="open",
-    epilog="""\b
-Examples:
-  drivebay open                            the newest report in drivebay-results
-  drivebay open drivebay-bench             a Bench
-  drivebay open drivebay-results/NAME""",
-)
+@app.command(name="open", epilog="\b\nExamples:\n  drivebay open\n  drivebay open drivebay-bench")
 def open_page(
-    folder: Path | None = argument(
-        "FOLDER", "Folder with results, a result folder, or a Bench. [default: drivebay-results]"
+    folder: Path = argument(
+        "FOLDER", "Folder with results, a result, or a Bench.", default=Path("drivebay-results")
     ),
 ) -> None:
     """Open the newest report in a browser, and print its path."""
     import webbrowser
 
-    from drivebay.review.engine import DEFAULT_OUT
-
-    where = folder or DEFAULT_OUT
-    pages = [page for pattern in PAGES for page in where.glob(pattern)]
+    pages = [page for pattern in PAGES for page in folder.glob(pattern)]
     if not pages:
-        raise UserError(f"no report in {where}", "drivebay review sm951-ahci-512 --quick makes one")
+        raise UserError(f"no report in {folder}", "drivebay report DIR")
     newest = max(pages, key=lambda page: page.stat().st_mtime)
     show(str(newest))
     webbrowser.open(newest.resolve().as_uri())

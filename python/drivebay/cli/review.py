@@ -409,8 +409,7 @@ def _summarize(folder: Path, given: Options) -> None:
     show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
         show(f"compare {short(comparison)}")
-    simulated = (computed.drive or "") if result.simulated else ""
-    if agreement := analysis.agreement(figures, simulated):
+    if agreement := analysis.agreement(computed.drive if result.simulated else None):
         print(agreement)
 
 

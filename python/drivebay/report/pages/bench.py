@@ -129,27 +129,27 @@ def _near(review: Shown, variants: Sequence[Variant]) -> Json:
     decides them.
     """
     loads = nearest.loads(review.entry.review) if review.entry else []
+    known = {test.id: test for test in suite_tests()}
     values: Json = {}
-    for variant in variants:
-        alike = [test for test in suite_tests() if how(test) == variant.test["how"]]
-        test = next((test for test in alike if test.id == variant.test_id), None)
-        if test is None or not loads or variant.key in review.variants.values():
+    for variant in variants if loads else ():
+        test, own = known.get(variant.test_id), variant.key in review.variants.values()
+        if test is None or own or how(test) != variant.test["how"]:
             continue
         for bar in variant.test["bars"]:
-            depths = {int(depth) for depth in re.findall(r"_qd(\d+)$", bar["key"])}
-            mean = set(test.metric_queue_depths) if test.kind == "ladder" else set()
-            wanted = [
-                nearest.nearest(loads, nearest.described(phase.workload))
-                for phase in test.phases
-                if not (depths or mean) or phase.workload.queue_depth in (depths or mean)
-            ]
-            near = [load for load in wanted if load is not None]
-            if len(near) != len(wanted) or not (depths or bar["key"] == "mean_rate"):
+            one = [int(depth) for depth in re.findall(r"_qd(\d+)$", bar["key"])]
+            if not one and bar["key"] != "mean_rate":
                 continue
-            value = statistics.mean(nearest.rate(load, bar["unit"]) for load in near)
-            names = ", ".join(dict.fromkeys(load["title"] for load in near))
-            row = [value, None, None, f"\N{ALMOST EQUAL TO} {number(value)}", f"{NEAREST}: {names}"]
-            values.setdefault(variant.key, {})[bar["key"]] = row
+            depths = one or (test.metric_queue_depths if test.kind == "ladder" else ())
+            phases = [p.workload for p in test.phases]
+            wanted = [load for load in phases if not depths or load.queue_depth in depths]
+            found = [nearest.nearest(loads, nearest.described(load)) for load in wanted]
+            near = [load for load in found if load is not None]
+            if len(near) == len(wanted):
+                value = statistics.mean(nearest.rate(load, bar["unit"]) for load in near)
+                names = ", ".join(dict.fromkeys(load["title"] for load in near))
+                text = f"\N{ALMOST EQUAL TO} {number(value)}"
+                row = [value, None, None, text, f"{NEAREST}: {names}"]
+                values.setdefault(variant.key, {})[bar["key"]] = row
     return values
 
 

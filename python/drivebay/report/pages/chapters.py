@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from drivebay.analysis import agreement, nearest
+from drivebay.analysis import nearest, trust
 from drivebay.report import kinds
 from drivebay.report.base.figures import beneath, figure_bars, own_bars, published_of, ranked
 from drivebay.report.base.markup import CUT, Bar, Child, Html, bars, el, table
@@ -84,8 +84,7 @@ def _summary(page: Page) -> Html:
             el("p", name if not at else None, text, class_="verdict")
             for at, text in enumerate(verdict.sentences(entry, page.peers))
         ]
-        simulated = (entry.review.drive or "") if entry.review.result.simulated else ""
-        if met := agreement(entry.review.headline, simulated):
+        if met := trust.agreement(entry.review.drive if entry.kind == "virtual" else None):
             lines.append(el("p", name, f"{met}.", class_="small"))
     halves = [_specification(page.entries[0]), _picture(page)] if single else []
     return el(

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.analysis import Measured, explain, trust
-from drivebay.analysis.figures import Figure
+from drivebay.analysis import Measured, trust
 from drivebay.analysis.stages import StageShare, meaning
 from drivebay.analysis.thermal import Thermal
 from drivebay.report import kinds
@@ -24,24 +23,13 @@ from drivebay.report.base.markup import Bar
 from drivebay.report.base.runs import Entry, runs_of, short_title
 from drivebay.report.base.text import inside
 from drivebay.report.kinds.generic import LOWER, BarOf
-from drivebay.report.pages.sentences import Sentence
+from drivebay.report.pages.sentences import USES, Sentence
 from drivebay.report.peers import competitors
 from drivebay.report.peers.digest import Json
 
-KEY_KINDS = {
-    "cache": 1,
-    "consistency": 1,
-    "idle": 1,
-    "ladder": 4,
-    "ladders": 1,
-    "mixed": 1,
-    "qos": 3,
-    "rounds": 3,
-    "saturation": 1,
-    "thermal": 1,
-    "trace": 1,
-    "waf": 1,
-}
+KEY_KINDS = dict.fromkeys(
+    ("cache", "consistency", "idle", "ladders", "mixed", "saturation", "thermal", "trace", "waf"), 1
+) | {"ladder": 4, "qos": 3, "rounds": 3}
 """Number of key tests of each kind that can be trusted."""
 WORTH_PERCENT = 10.0
 """Smallest heat loss, or difference from other drives, that a sentence mentions."""
@@ -51,17 +39,6 @@ SERVICE_MAX = 2
 """Most tests of latency at shares of a rate that the verdict tells of."""
 RIVALS = 2
 AGAINST_MAX = 4
-USES = {
-    ("ladder", "random", 100): "booting and starting applications, which read in small blocks",
-    ("ladder", "random", 0): "short bursts of small writes, such as mail and small databases",
-    ("ladder", "sequential", 100): "loading games and playing media",
-    ("ladder", "sequential", 0): "copying and recording large files",
-    ("consistency", "random", 0): "servers and virtual machines",
-    ("mixed", "random", 100): "many small reads and writes at the same time",
-    ("mixed", "sequential", 100): "reading and writing large files at the same time",
-    ("trace", "random", 0): "heavy desktop use",
-}
-"""Use that a test represents, by its kind, its pattern and the first share of reads."""
 
 
 @dataclass(frozen=True)
@@ -281,22 +258,16 @@ def _standing(entry: Entry, peers: Sequence[Json]) -> list[Sentence]:
     if len(known) < 2:
         return _range(entry)
     group = {"count": known[0].count, "others": others_of(entry)}
-    good = [place for place in known if place.counts(1)]
-    bad = [place for place in known if place.counts(-1)]
-    best, worst = max(known, key=_strength), min(known, key=_strength)
-    weak = {"title": worst.title, "times": worst.times}
-    if best.times < 1 and len(bad) > 1:
-        near = max(bad, key=_strength)
-        return [Sentence("behind", **group, **weak, near=near.title, least=near.times)]
+    good, bad = ([place for place in known if place.counts(sign)] for sign in (1, -1))
     lines = []
     if good:
+        best = max(good, key=_strength)
         lines.append(Sentence("best", **group, title=best.title, times=best.times))
     if bad:
-        loads = explain.explain(worst.measured).loads
-        lines += [
-            Sentence("also" if good else "worst", **group, **weak),
-            *_cause(loads[0].stages if loads else ()),
-        ]
+        worst = min(bad, key=_strength)
+        claim = {**group, "title": worst.title, "times": worst.times}
+        lines.append(Sentence("also" if good else "worst", **claim))
+        lines += _cause(worst.measured.phases[0].stages)
     return lines or [Sentence("equal", **group)]
 
 
@@ -327,7 +298,7 @@ def _error(miss: trust.Answer) -> dict[str, Any]:
 def _range(entry: Entry) -> list[Sentence]:
     """Lowest and highest of all trusted data rates."""
     rates = [
-        (figure.value, _named(measured, figure))
+        (figure.value, inside(measured.test.title))
         for measured in entry.review.tests.values()
         for figure in measured.figures.values()
         if figure.unit == "MB/s" and figure.value and not doubt(entry, measured, figure.key)
@@ -336,13 +307,6 @@ def _range(entry: Entry) -> list[Sentence]:
         return []
     (high, fastest), (low, slowest) = max(rates), min(rates)
     return [Sentence("range", low=low, slowest=slowest, high=high, fastest=fastest)]
-
-
-def _named(measured: Measured, figure: Figure) -> str:
-    """Names a data rate: by its test, and by its load if the label has one."""
-    load = figure.label.removeprefix("Data rate").removeprefix(" of")
-    load = "" if load.startswith((",", " at", " before")) else load
-    return inside(measured.test.title) + (f", {inside(load.strip())}" if load else "")
 
 
 def _strength(place: Place) -> float:
@@ -355,35 +319,31 @@ def _strength(place: Place) -> float:
 def conclusion(entry: Entry, peers: Sequence[Json]) -> list[tuple[str, list[Sentence]]]:
     """Suitable and unsuitable uses, uses for which the model is wrong, and the nearest rivals."""
     every = places(entry, peers)
-    known = [place for place in every if not place.doubted]
-    uses = [(place, use) for place in known if (use := _use(place.measured))]
-    good = [(place, use) for place, use in uses if place.counts(1)]
-    bad = [(place, use) for place, use in uses if place.counts(-1)]
+    known = sorted((one for one in every if not one.doubted), key=_strength, reverse=True)
 
-    def said(some: list[tuple[Place, str]], sign: int) -> list[Sentence]:
-        some = sorted(some, key=lambda pair: -sign * pair[0].times)
-        return [Sentence("use", use=use, times=one.times, title=one.title) for one, use in some]
+    def said(some: list[Place], sign: int) -> list[Sentence]:
+        uses = [(one, _use(one.measured)) for one in some if one.counts(sign)]
+        return [Sentence("use", use=u, times=p.times, title=p.title) for p, u in uses if u]
 
     thermals = [test.thermal for test in entry.review.tests.values() if test.thermal]
     hot = [Sentence("much", moved=one.moved_gb) for one in thermals if one.by_heat][:1]
+    misses = [(one, miss) for one, miss in _misses(entry) if every and _use(one)]
     unknown = [
-        Sentence("unknown", use=use, title=_title(one), **_error(miss))
-        for one, miss in _misses(entry)
-        if every and (use := _use(one))
+        Sentence("unknown", use=_use(one), title=_title(one), **_error(miss))
+        for one, miss in misses
     ]
     lines = [
-        ("Suited to", said(good, 1)),
-        ("Not suited to", said(bad, -1) + hot),
+        ("Suited to", said(known, 1)),
+        ("Not suited to", said(known[::-1], -1) + hot),
         ("Not known", unknown),
     ]
-    for peer in peers[:RIVALS]:
-        lines.append((f"Compared with {peer['drive']}", _against(known, peer)))
+    lines += [(f"Compared with {peer['drive']}", _against(known, peer)) for peer in peers[:RIVALS]]
     return [(heading, sentences) for heading, sentences in lines if sentences]
 
 
 def _use(measured: Measured) -> str:
     load = measured.test.phases[0].workload
-    return USES.get((measured.test.kind, load.pattern, int(load.read_percent)), "")
+    return USES.get(f"{measured.test.kind} {load.pattern} {load.read_percent:.0f}", "")
 
 
 def _against(places: Sequence[Place], peer: Json) -> list[Sentence]:
