@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivebay.analysis.timeline import Spread, Timeline, fall_second, spread
+from drivebay.analysis.timeline import Spread, Timeline, fall_second, slowed, spread
 
 START_S = 10
 STAY_S = 10
@@ -55,6 +55,8 @@ class Thermal:
 
 def thermal(timeline: Timeline) -> Thermal | None:
     """Computes the figures; None if there is no full second."""
+    if len(timeline.slowed) != timeline.n:
+        timeline = slowed(timeline)
     rate = timeline.rate_mb_s
     initial = spread(rate[:START_S])
     if initial is None:

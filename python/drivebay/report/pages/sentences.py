@@ -19,7 +19,7 @@ class Sentence(str):
     """A sentence with its pattern and its claim.
 
     >>> Sentence("random", load="random writes", rate=7884.4, all=3600).replace(GAP, " ")
-    'Random writes average 7,884 IOPS over 3,600 s, without a fast start.'
+    'Random writes average 7,884 IOPS over 3,600 s, and never fall below half of their start.'
     """
 
     pattern: str
