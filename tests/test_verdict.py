@@ -242,9 +242,9 @@ def of_catalog(drive: dict[str, Any], made: Review) -> Entry:
         panels = {one["id"]: one["chart"]["traces"][0]["y"] for one in test["data"]["panels"]}
         rate = np.asarray(panels.get("-time", [0.0]), dtype=float)
         unknown = np.full(len(rate), np.nan)
-        line = slowed(Timeline(rate, rate, *[unknown] * 5, float(len(rate))))
+        line = Timeline(rate, rate, unknown, unknown, unknown, unknown, unknown, float(len(rate)))
         if measured.test.kind == "thermal":
-            tests[name] = replace(tests[name], thermal=thermal(line))
+            tests[name] = replace(tests[name], thermal=thermal(slowed(line)))
     target = {"kind": "virtual", "title": drive["drive"], "capacity_bytes": drive["bytes"]}
     target |= {"name": drive["profile"], "drive": drive["profile"], "profile": {"name": {}}}
     target["stand_in"] = drive["stand_in"]

@@ -133,7 +133,7 @@ def mapped() -> tuple[Mapped, ...]:
 @functools.cache
 def _addresses() -> dict[str, str]:
     with (data.path("published") / "addresses.toml").open("rb") as file:
-        return tomllib.load(file)["addresses"]
+        return dict(tomllib.load(file)["addresses"])
 
 
 def addresses(source: str) -> list[tuple[str, str]]:

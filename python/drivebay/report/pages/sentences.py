@@ -12,7 +12,8 @@ from typing import Any
 from drivebay.report.base.text import GAP, asset_table, latency, percent, quantity
 
 TEXTS = asset_table("sentences")
-PATTERNS, USES = TEXTS["patterns"], TEXTS["uses"]
+PATTERNS: dict[str, str] = TEXTS["patterns"]
+USES: dict[str, str] = TEXTS["uses"]
 
 
 class Sentence(str):
