@@ -291,6 +291,12 @@ const DrivebayBench = (() => {
     return lines.length ? list : null;
   };
 
+  // Digests of 0.2.0 call the reported throttling "Throttling time".
+  const renamed = (data) => {
+    for (const fact of data.facts) if (fact[0] === "Throttling time") fact[0] = "Throttling reported";
+    return data;
+  };
+
   const factsOf = (loaded) => {
     const names = [...new Set(loaded.flatMap(({ data }) => data.facts.map(([name]) => name)))];
     if (!names.length) return null;
@@ -385,6 +391,6 @@ const DrivebayBench = (() => {
       document.documentElement.dataset.ready = "yes";
     },
     // Called by data/REVIEW/TEST.js.
-    part([review, test, data]) { waiting.get(`${review}/${test}`)(unsqueezed(data).then(JSON.parse)); },
+    part([review, test, data]) { waiting.get(`${review}/${test}`)(unsqueezed(data).then(JSON.parse).then(renamed)); },
   };
 })();
