@@ -22,6 +22,7 @@ from drivebay.analysis import (
     published,
     stages,
     thermal,
+    trust,
 )
 from drivebay.analysis import timeline as timelines
 from drivebay.analysis.headline import comparisons_of, rows_of
@@ -375,7 +376,7 @@ def test_published_files_are_sound() -> None:
         assert row.relation in {"eq", "approx", "lt", "gt", "range", "ratio_to"}
     for mapped in published.mapped():
         assert mapped.published.value is not None
-        assert mapped.tolerance_percent > 0
+        assert trust.bounds(mapped.published)
     assert {row.source for row in rows.values() if not published.address(row.source)} == {
         "maker's specification, Plextor M6e, 2014"
     }, "all others lead to their publication"

@@ -72,6 +72,9 @@ def test_a_test_that_was_run_in_two_ways_is_two_tests(site: Path) -> None:
     assert (
         "random-read" in by_key["first"]["values"] and "shortened run" in by_key["quick"]["labels"]
     )
+    near = by_key["quick"]["values"]["random-read"]["mean_rate"]
+    assert near[3].startswith("\u2248 ") and near[4] == "nearest load: 4 KiB random read"
+    assert index["five"][0] == ["consistency-default", "mean_iops"], "a column that most have"
 
 
 def test_figures_are_analysis_own_with_what_was_published(site: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from drivebay.analysis import trust
+from drivebay.analysis import published, trust
 from drivebay.common import data
 
 SUITE = "anandtech-2015"
@@ -40,6 +41,20 @@ def test_a_miss_is_counted_from_the_nearest_end_of_what_was_published(
     asked = {"X": {"statement": "words", "runs": ["drive/a-test"]}}
     (found,) = trust._answers(run, asked, {"a-test": {"suite": SUITE}})
     assert found.times == pytest.approx(times)
+
+
+def test_the_page_beside_the_published_review_has_the_recorded_counts() -> None:
+    text = (Path(__file__).parents[1] / "docs/concepts/first-published-review.md").read_text()
+    known = published.figures()
+    rows = [
+        row
+        for row in trust.recorded()
+        if row["drive"] == "sm951-ahci-512" and "8979" in known[row["id"]].source
+    ]
+    counts = [tuple(map(int, pair)) for pair in re.findall(r"\| (\d+) of (\d+) \|", text)]
+    met = sum(row["ok"] for row in rows)
+    assert (sum(m for m, _ in counts), sum(n for _, n in counts)) == (met, len(rows))
+    assert f"makes {len(rows)} statements" in text and f"meets {met} of them" in text
 
 
 def test_rows_that_another_publication_contradicts_or_that_are_relative_tell_nothing() -> None:

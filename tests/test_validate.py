@@ -344,7 +344,10 @@ def test_a_stand_in_is_called_one_wherever_it_is_shown(
     listed = capsys.readouterr().out
     drive = stand_ins[0]
     assert drive.title.endswith(" (stand-in)") and drive.title in listed
-    assert f"{drive.name} is a stand-in: {drive.stand_in}" in listed
+    assert drive.stand_in is not None and drive.stand_in not in listed
+    assert listed.count("(stand-in)") == len(stand_ins) + 1
+    assert run(["drives", drive.name]) == 0
+    assert drive.stand_in in capsys.readouterr().out
     target = made_result.VIRTUAL | {"title": drive.title, "stand_in": drive.stand_in}
     folder = made_result.make(tmp_path / "made", only=("random-read",), target=target)
     assert run(["report", str(folder), "--out", str(tmp_path / "page.html")]) == 0

@@ -4,7 +4,12 @@ that the model misses; and pictures, CSV and terminal repeat what the page shows
 from __future__ import annotations
 
 import csv
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,22 +19,27 @@ import numpy as np
 import pytest
 
 from drivebay import analysis, report, results
+from drivebay.analysis import Review, trust
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.measure import measure
 from drivebay.analysis.thermal import thermal
-from drivebay.analysis.timeline import Timeline
+from drivebay.analysis.timeline import Timeline, slowed
 from drivebay.cli.compare import _notes
 from drivebay.common import documents
 from drivebay.common.errors import UserError
-from drivebay.definitions import profiles
+from drivebay.definitions import profiles, suites
 from drivebay.definitions.template import template
+from drivebay.report.base import markup
 from drivebay.report.base.markup import Bar, Published
-from drivebay.report.base.runs import entries
+from drivebay.report.base.runs import Entry, entries
 from drivebay.report.charts.bars import bar_panel
-from drivebay.report.pages import verdict
+from drivebay.report.pages import chapters, verdict
 from drivebay.report.pages.review import all_panels
+from drivebay.report.pages.sentences import PATTERNS, Sentence
+from drivebay.report.peers import competitors
 from drivebay.report.render.files import csv_of
+from drivebay.report.render.page import Page
 from drivebay.report.render.svg import picture
 
 
@@ -38,9 +48,10 @@ def sequential(rate: list[float], stage: list[float]) -> str:
     unknown = np.full(len(rate), np.nan)
     rates, stages = np.asarray(rate, dtype=float), np.asarray(stage, dtype=float)
     line = Timeline(rates, rates, unknown, unknown, unknown, unknown, stages, float(len(rate)))
-    found = thermal(line)
+    share = np.where(rates < 0.9 * rates.max(), 60.0, 0.5) * (stages > 0)
+    found = thermal(slowed(line, None if np.isnan(stages).all() else share))
     assert found is not None
-    return verdict._sequential(found).replace("\u00a0", " ")
+    return " ".join(verdict.sequential(found, load="sequential writes")).replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize(
@@ -49,53 +60,231 @@ def sequential(rate: list[float], stage: list[float]) -> str:
         (
             [2000] * 293 + [1200] * 62 + [2000] * 100,
             [0] * 293 + [1] * 62 + [0] * 100,
-            "2,000 MB/s, thermal throttling to 1,200 MB/s after 293 s (for 62 of 455 s).",
+            "run at 2,000 MB/s. Heat slows them to 1,200 MB/s in 62 s of 455 s, first after 293 s.",
         ),
         (
             [2000, 1200] * 30,
             [0, 1] * 30,
-            "2,000 MB/s, thermal throttling to 1,200 MB/s after 1 s (for 30 of 60 s, at most 1 s "
-            "at a time).",
+            "run at 2,000 MB/s. Heat slows them to 1,200 MB/s in 30 s of 60 s, first after 1 s.",
         ),
         (
             [1550] * 120 + [75] * 60,
             [0] * 31 + [1] * 149,
-            "1,550 MB/s for 120 s, then 75 MB/s (thermal throttling). The drive reports throttling "
-            "from 31 s on.",
+            "run at 1,550 MB/s for 120 s. Then the drive overheats, and they fall to 75 MB/s. From "
+            "31 s on the drive reports light throttling, which takes 0.5 % of the latency.",
         ),
-        ([1550] * 60, [0] * 20 + [1] * 40, "1,550 MB/s on average over 60 s, no sustained drop."),
-        ([1550] * 60, [np.nan] * 60, "1,550 MB/s on average over 60 s, no sustained drop."),
+        (
+            [1550] * 120 + [475] * 60,
+            [0] * 180,
+            "run at 1,550 MB/s for 120 s. Then the write cache is full, and they fall to 475 MB/s.",
+        ),
+        (
+            [1550] * 60,
+            [0] * 20 + [1] * 40,
+            "average 1,550 MB/s over 60 s, without a sustained drop. From 20 s on the drive "
+            "reports light throttling, which takes 0.5 % of the latency.",
+        ),
+        ([1550] * 60, [np.nan] * 60, "average 1,550 MB/s over 60 s, without a sustained drop."),
     ],
 )
 def test_throttling_is_reported_where_it_reduces_the_rate(
     rate: list[float], stage: list[float], text: str
 ) -> None:
-    assert sequential(rate, stage) == f"Sequential write: {text}"
+    assert sequential(rate, stage) == f"Sequential writes {text}"
 
 
-def test_the_highest_data_rate_is_the_highest_of_all_figures(tmp_path: Path) -> None:
-    review = made_result.reviewed(tmp_path / "r", "quick")
+# --- every sentence, computed again ---------------------------------------------------------------
+
+
+def said(entry: Entry, peers: Sequence[Any]) -> list[Sentence]:
+    """All sentences of a verdict and a conclusion."""
+    lines = [one for lines in verdict.paragraphs(entry, peers) for one in lines]
+    return lines + [one for _, lines in verdict.conclusion(entry, peers) for one in lines]
+
+
+def tables(html: str) -> dict[str, tuple[bool, list[tuple[bool, float, float, float]]]]:
+    """Ranked tables of a page by title: True if less is better, and for each row: own, value and
+    both ends of the interval. A table with figures that are struck through is left out.
+    """
+    shown = {}
+    for part in html.split("<table ")[1:]:
+        title = re.search("<strong><a .*?>(.*?)</a>", part)
+        rows = re.findall(r'<tr( class="other")?[^>]*data-value="([^"]*)"([^>]*)>', part)
+        if not title or "<s>" in part or not rows or 'class="bars ranked"' not in part:
+            continue
+        read = []
+        for other, value, rest in rows:
+            ends = [re.search(f'data-{end}="([^"]*)"', rest) for end in ("low", "high")]
+            room = abs(float(value)) * 0.005
+            low, high = (float(end[1]) if end else math.nan for end in ends)
+            low, high = (low, high) if ends[0] else (float(value) - room, float(value) + room)
+            read.append((not other, float(value), low, high))
+        if any(own for own, *_ in read):
+            shown[unescape(title[1])] = ("lower is better" in part, read)
+    return shown
+
+
+def standing(html: str) -> dict[str, tuple[float, bool, int]]:
+    """By title of a test: ratio to the median of the others, above 1 if better; True if the median
+    is outside of the drive's interval; number of the others. Figures that another drive lacks are
+    left out.
+    """
+    known = {}
+    for title, (less, rows) in tables(html).items():
+        ((_, value, low, high),) = [row for row in rows if row[0]]
+        others = [row[1] for row in rows if not row[0]]
+        median = statistics.median(others)
+        times = median / value if less else value / median
+        known[title] = (times, not low <= median <= high, len(others))
+    most = max((count for _, _, count in known.values()), default=0)
+    return {title: one for title, one in known.items() if one[2] == most}
+
+
+def check_rank(line: Sentence, known: Mapping[str, tuple[float, bool, int]]) -> None:
+    """Checks a sentence about other drives against the ranked tables of its page."""
+    clear = {title: times for title, (times, is_clear, _) in known.items() if is_clear}
+    claim = line.claim
+    if "count" in claim:
+        assert {claim["count"]} == {count for _, _, count in known.values()}
+    if line.pattern == "equal":
+        assert all(1 / 1.1 < times < 1.1 for times in clear.values())
+    if line.pattern in ("best", "worst", "also", "behind", "use"):
+        assert clear[claim["title"]] == pytest.approx(claim["times"])
+    if line.pattern == "best":
+        assert claim["times"] >= 1.1 and claim["times"] == pytest.approx(max(clear.values()))
+    if line.pattern in ("worst", "also", "behind"):
+        assert claim["times"] <= 1 / 1.1 and claim["times"] == pytest.approx(min(clear.values()))
+    if line.pattern == "behind":
+        assert max(times for times, _, _ in known.values()) < 1
+        assert clear[claim["near"]] == pytest.approx(claim["least"])
+    if line.pattern in ("wrong", "elsewhere", "unknown"):
+        assert claim["title"] not in known, "a doubted figure has no rank"
+        (row,) = [
+            answer
+            for answer in trust.answers()
+            if answer.drive == claim["drive"] and answer.times == claim["times"]
+        ]
+        assert row.far and row.row["metric"] == claim["metric"]
+
+
+def check_course(line: Sentence, review: Review) -> None:
+    """Checks a sentence about the course of a test against the review's figures."""
+    claim = dict(line.claim)
+
+    who = claim.pop("who", "").removesuffix(": ").lower()
+    reads = "reads" in claim.pop("load", "")
+
+    def value(kind: str, key: str) -> float | None:
+        known = [test for test in review.tests.values() if test.test.kind == kind]
+        known = [test for test in known if test.test.title.lower().endswith(who)]
+        loads = [(test, test.phases[0].workload.read_percent) for test in known]
+        first = next(test for test, percent in loads if (percent > 0) == reads)
+        return first.figures[key].value
+
+    if line.pattern in ("heat", "full", "fall"):
+        keys = {"rate": "initial_rate", "after": "throttle_after_s", "low": "throttled_rate"}
+        assert claim == pytest.approx({name: value("thermal", key) for name, key in keys.items()})
+    if line.pattern == "even":
+        assert value("thermal", "throttle_after_s") is None
+        assert claim["rate"] == pytest.approx(value("thermal", "initial_rate"))
+    if line.pattern == "burst":
+        keys = {"start": "burst_iops", "after": "burst_s", "rate": "mean_iops"}
+        for name, key in keys.items():
+            assert claim[name] == pytest.approx(value("consistency", key))
+        assert claim["share"] == pytest.approx(100 * claim["rate"] / claim["start"])
+    if line.pattern == "random":
+        first = next(test for test in review.tests.values() if test.consistency)
+        assert claim["rate"] == pytest.approx(first.phases[0].timeline.ios.mean())
+        ios = first.phases[0].timeline.ios
+        assert ios.min() >= np.median(ios[:3]) / 2
+    if line.pattern == "range":
+        rates = {
+            figure.value
+            for test in review.tests.values()
+            for figure in test.figures.values()
+            if figure.unit == "MB/s" and figure.value
+        }
+        assert {claim["low"], claim["high"]} <= rates
+    if line.pattern == "load":
+        known = [one for one in review.tests.values() if verdict._title(one) == claim["title"]]
+        values = [figure.value for key, figure in known[0].figures.items() if "p99.9_" in key]
+        assert {claim["low"], claim["high"]} <= set(values)
+
+
+@pytest.mark.parametrize("suite", suites.names())
+def test_the_sentences_of_every_suite_are_true_of_its_figures(suite: str, tmp_path: Path) -> None:
+    review = made_result.reviewed(tmp_path / "r", suite)
+    (entry,) = entries([review])
+    lines = said(entry, ())
+    for line in lines:
+        check_course(line, review)
+    rates = [one.pattern for one in lines if one.pattern == "range"]
     figures = [one for test in review.tests.values() for one in test.figures.values()]
-    highest = max(one.value or 0 for one in figures if one.unit == "MB/s")
-    line = verdict.sentences(entries([review])[0], ())[-1]
-    assert line.startswith("Data rates range from ") and f"to {highest:,.0f}\u00a0MB/s (" in line
+    assert rates or sum(one.unit == "MB/s" and bool(one.value) for one in figures) < 2
 
 
-def test_random_writes_without_a_burst_have_the_mean_of_the_whole_run(tmp_path: Path) -> None:
-    review = made_result.reviewed(tmp_path / "r", "quick")
-    measured = review.tests["consistency-short"]
-    assert measured.consistency is not None and measured.steps[0].ios is not None
-    steady = replace(measured.consistency, burst=None, burst_s=None)
-    course = verdict._course(measured, steady)
-    whole = measured.steps[0].ios
-    assert course.startswith(f"{whole.mean:,.0f}\u00a0IOPS on average over {whole.n} s (standard ")
+def of_catalog(drive: dict[str, Any], made: Review) -> Entry:
+    """The review of a catalog drive, as far as its shipped results hold it: figures of the bars,
+    data rate and IOPS of every second; the rest is invented.
+    """
+    tests, suite = {}, suites.load("anandtech-2015")
+    for whole in suite.tests:
+        name, test = whole.id, drive["tests"][whole.id]
+        measured = replace(made.tests[name], test=whole)
+        figures = dict(measured.figures)
+        for bar in test["bars"]:
+            if bar["row"] is None or bar["key"] not in figures:
+                continue
+            value, _, ends, *_ = bar["row"]
+            interval = None if ends is None else tuple(ends)
+            figures[bar["key"]] = replace(figures[bar["key"]], value=value, interval=interval)
+        tests[name] = replace(measured, figures=figures, thermal=None, consistency=None)
+        panels = {one["id"]: one["chart"]["traces"][0]["y"] for one in test["data"]["panels"]}
+        rate = np.asarray(panels.get("-time", [0.0]), dtype=float)
+        unknown = np.full(len(rate), np.nan)
+        line = Timeline(rate, rate, unknown, unknown, unknown, unknown, unknown, float(len(rate)))
+        if measured.test.kind == "thermal":
+            tests[name] = replace(tests[name], thermal=thermal(slowed(line)))
+    target = {"kind": "virtual", "title": drive["drive"], "capacity_bytes": drive["bytes"]}
+    target |= {"name": drive["profile"], "drive": drive["profile"], "profile": {"name": {}}}
+    target["stand_in"] = drive["stand_in"]
+    result = replace(made.result, suite=suite, quick=False, target=target)
+    return entries([replace(made, tests=tests, result=result)])[0]
 
 
-def test_a_key_test_that_the_model_misses_is_named_as_not_ranked(tmp_path: Path) -> None:
+def test_the_sentences_of_every_catalog_drive_are_true_of_its_page(tmp_path: Path) -> None:
+    made = made_result.reviewed(tmp_path / "r", "anandtech-2015")
+    shipped = competitors.load()
+    patterns = set()
+    for drive in shipped:
+        entry = of_catalog(drive, made)
+        page = Page((entry,), competitors.peers(shipped, [entry]), ())
+        html = markup.text(chapters._among(page))
+        titles = {test.test.title: verdict._title(test) for test in entry.review.tests.values()}
+        known = {titles[title]: one for title, one in standing(html).items()}
+        if entry.stand_in:
+            assert not re.search('<tr(?! class="other")[^>]*>[^/]*<span class="place">', html)
+        for line in said(entry, page.peers):
+            patterns.add(line.pattern)
+            check_rank(line, known)
+            if line.pattern in ("heat", "full", "fall"):
+                bars = {bar["key"]: bar["row"] for bar in drive["tests"]["thermal-write"]["bars"]}
+                for name, key in (("rate", "initial_rate"), ("low", "throttled_rate")):
+                    assert line.claim[name] == pytest.approx(bars[key][0], rel=0.02)
+    assert {"best", "also", "wrong", "elsewhere", "unknown", "use", "rival"} <= patterns
+
+
+def test_a_pattern_has_no_brackets_and_no_unused_name() -> None:
+    source = Path(verdict.__file__).read_text(encoding="utf-8")
+    for name, text in PATTERNS.items():
+        assert "(" not in text and f'"{name}"' in source
+
+
+def test_an_own_miss_is_told_with_what_was_published(tmp_path: Path) -> None:
     (entry,) = entries([made_result.reviewed(tmp_path / "r", "anandtech-2015")])
-    line = verdict._unranked(entry, [{}])
-    assert line.startswith("Not ranked, because the model is known to be wrong: mixed 4 KiB random")
-    assert verdict._unranked(entry, []) == ""
+    (line,) = verdict._wrong(entry)
+    assert line.startswith("Mixed 4 KiB random has no rank, because the model gives ")
+    assert "AnandTech 8979 found: \u201cdoes not do very well\u201d, about 40 MB/s." in line
 
 
 @pytest.mark.parametrize("base", ["980-pro-1tb", "sm951-nvme-512"])

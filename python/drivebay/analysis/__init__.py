@@ -6,8 +6,9 @@ figure is shown. Floats are used freely here; percentiles are never averaged, hi
 
 from drivebay.analysis.conditions import Conditions, ValidityWarning, conditions
 from drivebay.analysis.figures import Figure, Measured
-from drivebay.analysis.headline import Headline, agreement
+from drivebay.analysis.headline import Headline
 from drivebay.analysis.review import Review, headline, review
+from drivebay.analysis.trust import agreement
 
 __all__ = [
     "Conditions",

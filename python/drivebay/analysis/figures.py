@@ -29,6 +29,8 @@ SLOW_MS = (10, 100)
 """The reviews' limits for slow I/Os: figures give the share above each."""
 SMALL_BLOCK_BYTES = 8192
 """Loads up to this block size are described by their IOPS, larger ones by their data rate."""
+THROTTLED_FROM = 0.1
+"""Share of the seconds with a reduced rate from which a test counts as throttled."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,15 @@ class Measured:
     def steps(self) -> tuple[Step, ...]:
         """The ladder's rows, one per phase."""
         return tuple(phase.step for phase in self.phases)
+
+    @property
+    def throttled(self) -> bool:
+        """True if throttling reduces the rate in a tenth of the main figure's seconds."""
+        depths = self.test.metric_queue_depths if self.test.kind == "ladder" else ()
+        loads = [one for one in self.phases if not depths or one.workload.queue_depth in depths]
+        seconds = sum(load.timeline.n for load in loads)
+        slowed = sum(int(load.timeline.slowed.sum()) for load in loads)
+        return seconds > 0 and slowed >= THROTTLED_FROM * seconds
 
     @property
     def whole(self) -> Timeline:

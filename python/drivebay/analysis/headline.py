@@ -7,14 +7,12 @@ computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from drivebay.analysis import trust
 from drivebay.analysis.figures import Figure, Measured
 from drivebay.analysis.published import Mapped, Verdict, error_percent, statement
 from drivebay.analysis.published import mapped as mapped_rows
-
-FURTHEST = 2
 
 
 @dataclass(frozen=True)
@@ -22,8 +20,8 @@ class Headline(Figure):
     """One row: a measured figure with the published figure, if there is one.
 
     `published` is in the same unit as `value`, with its relation ("eq", "approx", "lt", "gt");
-    `published_text` is its printed form. `verdict` is None if nothing is published. `source` is the
-    publication.
+    `published_text` is its printed form, `bounds` the range that agrees with it. `verdict` is None
+    if nothing is published. `source` is the publication.
     """
 
     test_id: str = ""
@@ -34,7 +32,7 @@ class Headline(Figure):
     published_text: str = ""
     published_note: str = ""
     error_percent: float | None = None
-    tolerance_percent: float | None = None
+    bounds: tuple[float, float] | None = None
     verdict: Verdict | None = None
     source: str = ""
 
@@ -74,20 +72,6 @@ def comparisons_of(
     )
 
 
-def agreement(rows: Iterable[Headline]) -> str:
-    """Summary of the number of published figures within tolerance, and those furthest off; empty
-    if there are none.
-    """
-    compared = [row for row in rows if row.verdict in ("within", "off")]
-    off = [row for row in compared if row.verdict == "off"]
-    if not compared:
-        return ""
-    summary = f"{len(compared) - len(off)} of {len(compared)} published figures within tolerance"
-    off = sorted(off, key=lambda row: -abs(row.error_percent or 0.0))[:FURTHEST]
-    named = [f"{row.test_title}, {row.label} ({row.error_percent or 0.0:+.1f} %)" for row in off]
-    return f"{summary}; largest errors: {'; '.join(named)}" if named else summary
-
-
 def _mapped(measured: Measured, suite: str, drive: str | None) -> list[Mapped]:
     return [
         row
@@ -100,15 +84,16 @@ def _row(measured: Measured, figure: Figure, mapped: Mapped | None, *, shortened
     base = Headline(**vars(figure), test_id=measured.test.id, test_title=measured.test.title)
     if mapped is None:
         return base
-    error = None
-    verdict: Verdict
+    error, bounds = None, trust.bounds(mapped.published)
+    verdict: Verdict | None
     if figure.value is None:
         verdict = "not measured"
     elif shortened:
         verdict = "shortened"
     else:
         error = error_percent(mapped, figure.value)
-        verdict = "within" if abs(error or 0.0) <= mapped.tolerance_percent else "off"
+        inside = bounds is not None and bounds[0] <= figure.value <= bounds[1]
+        verdict = None if bounds is None else "within" if inside else "off"
     row = mapped.published
     return replace(
         base,
@@ -118,7 +103,7 @@ def _row(measured: Measured, figure: Figure, mapped: Mapped | None, *, shortened
         published_text=statement(row),
         published_note="; ".join(filter(None, (mapped.note, f"host {row.host}"))),
         error_percent=error,
-        tolerance_percent=mapped.tolerance_percent,
+        bounds=bounds,
         verdict=verdict,
         source=row.source,
     )

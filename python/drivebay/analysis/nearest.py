@@ -45,15 +45,22 @@ def loads(review: Review) -> list[Load]:
                 {
                     "test": test_id,
                     "title": title,
-                    "pattern": load.pattern,
-                    "reads": load.read_percent,
-                    "block": load.block_bytes,
-                    "depth": load.queue_depth * load.queues,
+                    **described(load),
                     "iops": float(f"{step.iops:.5g}"),
                     "rate": float(f"{step.rate_mb_s:.5g}"),
                 }
             )
     return result
+
+
+def described(load: Workload) -> Load:
+    """The parameters by which loads are compared."""
+    return {
+        "pattern": load.pattern,
+        "reads": load.read_percent,
+        "block": load.block_bytes,
+        "depth": load.queue_depth * load.queues,
+    }
 
 
 def _described(load: Workload) -> str:

@@ -21,6 +21,7 @@ PEAKS = {"power_w_peak_100ms": "highest 100 ms", "power_w_peak_1s": "highest sec
 def computed(phase: PhaseResult) -> PhaseFigures:
     """Computes a phase's timeline, histogram, stages and row."""
     seconds = timeline.from_table(phase.series, phase.duration_s)
+    seconds = timeline.slowed(seconds, stages.heat_percent(phase.stages, seconds.n))
     counts = latency.from_table(phase.histogram)
     total = phase.reads + phase.writes
     step = ladders.step(
@@ -95,7 +96,7 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
         per_io("waf", "Write amplification", step.waf, "", n, absent(step.waf)),
         *of_power([phase]),
         _per_second("temperature_peak", "Peak temperature", peak, "°C", seconds),
-        _per_second("throttled_s", "Throttling time", phase.throttled_s, "s", seconds),
+        _per_second("throttled_s", "Throttling reported", phase.throttled_s, "s", seconds),
     ]
 
 

@@ -2,7 +2,7 @@
 
 Sources: published/figures.csv (printed statements, each with its publication), published/hosts.toml
 (the host of each measurement) and published/mapping.toml (the measured figure that a row is
-compared with, and the tolerance). Leaves out: statements in words and ratios to other drives; they
+compared with). Leaves out: statements in words and ratios to other drives; they
 stay in figures.csv unmapped.
 """
 
@@ -20,57 +20,8 @@ from drivebay.common import data
 
 Verdict = Literal["within", "off", "shortened", "not measured"]
 
-# Published unit -> (unit of our figures, factor).
-_UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3)}
-
-ADDRESSES = (
-    (r"(https?://\S+)", "{}"),
-    # Only titles and excerpts of these reviews were found: the address is that of the publication.
-    (r"StorageReview\b", "https://www.storagereview.com"),
-    (r"AnandTech (\d+)", "https://www.anandtech.com/show/{}"),
-    (
-        r"Custom PC Review, SM951 256GB NVMe\b",
-        "https://www.custompcreview.com/reviews/samsung-sm951-256gb-nvme-pcie-ssd-review/",
-    ),
-    (r"TechSpot 852\b", "https://www.techspot.com/review/852-sandisk-extreme-pro-ssd/"),
-    (
-        r"Tom's Hardware 3763\b",
-        "https://www.tomshardware.com/reviews/plextor-m6e-pci-express-ssd,3763.html",
-    ),
-    (
-        r"Tom's Hardware 3861\b",
-        "https://www.tomshardware.com/uk/reviews/samsung-850-pro-ssd-performance,3861-10.html",
-    ),
-    (
-        r"Hexus, Samsung SSD 840 Series\b",
-        "http://hexus.net/tech/reviews/storage/49301-samsung-ssd-840-series-250gb",
-    ),
-    (
-        r"Ubergizmo, Samsung 850 PRO 256GB\b",
-        "https://www.ubergizmo.com/reviews/samsung-850-pro-256gb-review/amp/",
-    ),
-    (
-        r"PC Guia, Corsair Neutron XT 240GB\b",
-        "https://pcguia.pt/2016/01/review-corsair-neutron-xt-240gb",
-    ),
-    (
-        r"CDRinfo, Samsung Sets New Performance Levels",
-        "https://www.cdrinfo.com/d7/content/"
-        "samsung-sets-new-performance-levels-consumer-nvme-ssds-970-evo-plus",
-    ),
-    (
-        r"Digit, Samsung 970 EVO Plus",
-        "https://digit.in/reviews/general/samsung-970-evo-plus-nvme-m-2-ssd-250-gb-review-177943.html",
-    ),
-    (
-        r"ICPE'24(?: artifact)?",
-        "https://github.com/stonet-research/icpe24_io_scheduler_study_artifact",
-    ),
-)
-"""Addresses of publications, by their names in sources; AnandTech's by the review's number.
-
-The maker's own specification of the Plextor M6e is the only source of figures without an address.
-"""
+UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3)}
+"""Unit of our figures and factor, by published unit."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +58,6 @@ class Mapped:
     suite: str
     test: str
     metric: str
-    tolerance_percent: float
     primary: bool
     at_least: float | None
     note: str
@@ -126,7 +76,7 @@ def _published(row: Mapping[str, str]) -> Published:
         value = float(row["value"])
     except ValueError:
         value = None
-    unit, factor = _UNITS.get(row["unit"], (row["unit"], 1.0))
+    unit, factor = UNITS.get(row["unit"], (row["unit"], 1.0))
     return Published(
         id=row["id"],
         drive=row["drive"],
@@ -172,13 +122,18 @@ def mapped() -> tuple[Mapped, ...]:
             suite=row["suite"],
             test=row["test"],
             metric=row["metric"],
-            tolerance_percent=float(row["tolerance_percent"]),
             primary=bool(row["primary"]),
             at_least=row.get("at_least"),
             note=row["note"],
         )
         for row in rows
     )
+
+
+@functools.cache
+def _addresses() -> dict[str, str]:
+    with (data.path("published") / "addresses.toml").open("rb") as file:
+        return dict(tomllib.load(file)["addresses"])
 
 
 def addresses(source: str) -> list[tuple[str, str]]:
@@ -189,7 +144,7 @@ def addresses(source: str) -> list[tuple[str, str]]:
     """
     matches = sorted(
         (match.span(), where.format(*match.groups()))
-        for name, where in ADDRESSES
+        for name, where in _addresses().items()
         for match in re.finditer(name, source)
     )
     parts, at = [], 0

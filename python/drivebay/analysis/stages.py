@@ -108,6 +108,20 @@ def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]
     )
 
 
+def heat_percent(stages: pa.Table | None, seconds: int) -> Floats | None:
+    """Share of throttling in the latency of each second, in percent; None if unknown."""
+    if stages is None or stages.num_rows == 0:
+        return None
+    second = np.asarray(stages.column("second").to_numpy(), dtype=np.int64)
+    ns = np.asarray(stages.column("ns").to_numpy(), dtype=float)
+    heat = np.asarray(stages.column("stage").to_pylist()) == "throttle"
+    inside = (second >= 0) & (second < seconds)
+    every, hot = (
+        np.bincount(second[rows], ns[rows], minlength=seconds) for rows in (inside, inside & heat)
+    )
+    return 100 * hot / np.maximum(every, 1.0)
+
+
 def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
     """Mean time per I/O of each stage in at most `INTERVALS_MAX` intervals; None if unknown.
     `stages`: columns as in `drivebay.results.records.STAGES_SCHEMA`. `ios`: float array,

@@ -12,18 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivebay.analysis.timeline import Spread, Timeline, fall_second, spread
+from drivebay.analysis.timeline import Spread, Timeline, fall_second, slowed, spread
 
 START_S = 10
 STAY_S = 10
-CUT = 0.9
-"""guess: below this share of the median of the other seconds, throttling reduces the rate."""
 
 
 @dataclass(frozen=True)
 class Throttling:
-    """Seconds in which the drive reports throttling and its rate is reduced, and all others; rates
-    in 10^6 bytes per second."""
+    """Seconds in which throttling reduces the rate, and all others; rates in 10^6 bytes per
+    second."""
 
     start_s: int
     seconds: int
@@ -38,8 +36,9 @@ class Thermal:
 
     `fall_s` is None if the rate never fell under half of its start and stayed; then
     `before` covers the whole run and `after` is None. `written_gb` is 10^9 bytes before the fall.
-    `reported_s` is the first second with a reported throttle stage; `throttling` is None if no such
-    second has a reduced rate.
+    `light_s` is the first second before the fall in which the drive reports throttling that does
+    not reduce the rate, and `light_percent` its share of their latency; None if unknown.
+    `throttling` is None if it reduces the rate in no second.
     """
 
     fall_s: int | None
@@ -49,12 +48,15 @@ class Thermal:
     moved_gb: float
     temperature_at_fall_c: float | None
     by_heat: bool | None
-    reported_s: int | None = None
+    light_s: int | None = None
+    light_percent: float | None = None
     throttling: Throttling | None = None
 
 
 def thermal(timeline: Timeline) -> Thermal | None:
     """Computes the figures; None if there is no full second."""
+    if len(timeline.slowed) != timeline.n:
+        timeline = slowed(timeline)
     rate = timeline.rate_mb_s
     initial = spread(rate[:START_S])
     if initial is None:
@@ -63,7 +65,8 @@ def thermal(timeline: Timeline) -> Thermal | None:
     before = spread(rate[:fall_s]) or initial
     # The second of the fall holds a part of both rates.
     after = spread(rate[fall_s + 1 :]) if fall_s is not None else None
-    reported = np.flatnonzero(timeline.throttle_stage > 0)
+    light = np.flatnonzero(timeline.light[:fall_s])
+    cost = spread(timeline.heat_percent[light]) if len(timeline.heat_percent) else None
     return Thermal(
         fall_s=fall_s,
         initial=initial,
@@ -72,18 +75,15 @@ def thermal(timeline: Timeline) -> Thermal | None:
         moved_gb=float(rate[:fall_s].sum()) / 1e3,
         temperature_at_fall_c=_at(timeline.temperature_c, fall_s),
         by_heat=_by_heat(timeline, fall_s),
-        reported_s=int(reported[0]) if len(reported) else None,
+        light_s=int(light[0]) if len(light) else None,
+        light_percent=cost.mean if cost else None,
         throttling=_throttling(timeline),
     )
 
 
 def _throttling(timeline: Timeline) -> Throttling | None:
-    """Reported throttling that reduces the rate; None without any."""
-    rate, reported = timeline.rate_mb_s, timeline.throttle_stage > 0
-    usual = rate[~reported]
-    if not reported.any() or not len(usual):
-        return None
-    cut = reported & (rate < CUT * float(np.median(usual)))
+    """Throttling that reduces the rate; None without any."""
+    rate, cut = timeline.rate_mb_s, timeline.slowed
     slow, other = spread(rate[cut]), spread(rate[~cut])
     if slow is None or other is None:
         return None
@@ -99,9 +99,13 @@ def _at(values: np.ndarray, second: int | None) -> float | None:
 
 
 def _by_heat(timeline: Timeline, fall_s: int | None) -> bool | None:
-    """True if the drive itself reports throttling at the fall; None if it does not report it."""
+    """True if heat reduces the rate at the fall, or without a breakdown of the latency if the drive
+    reports throttling; None if it does not report it.
+    """
     if fall_s is None:
         return None
+    if timeline.heat_percent.any():
+        return bool(timeline.slowed[fall_s : fall_s + STAY_S].any())
     stages = timeline.throttle_stage[fall_s : fall_s + STAY_S]
     known = stages[~np.isnan(stages)]
     return bool((known > 0).any()) if len(known) else None

@@ -8,14 +8,19 @@ second without completions: it counts as zero I/Os. Unknown values are NaN.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
+Marked = npt.NDArray[np.bool_]
 MB = 1e6
+CUT = 0.9
+"""guess: below this share of the median of the other seconds, throttling reduces the rate."""
+HEAT_PERCENT = 10.0
+"""guess: throttling that takes a smaller share of the latency is a light step."""
 
 _KNOWN = {
     *("second", "phase", "reads", "writes", "read_bytes", "write_bytes"),
@@ -31,7 +36,9 @@ class Timeline:
     `ios` and `rate_mb_s` are I/Os and 10^6 bytes completed in that second. `latency_ms_mean`,
     `latency_ms_max`, `temperature_c`, `power_w` and `throttle_stage` are NaN if unknown.
     `seconds_total` is the length of the phase, partial second included. `more` has all further
-    columns that a target wrote for each second, by name.
+    columns that a target wrote for each second, by name. `slowed` is True in seconds in which
+    reported throttling reduces the rate; `heat_percent` is the share of throttling in the
+    latency, empty if unknown.
     """
 
     ios: Floats
@@ -43,6 +50,13 @@ class Timeline:
     throttle_stage: Floats
     seconds_total: float
     more: Mapping[str, Floats] = field(default_factory=dict)
+    slowed: Marked = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    heat_percent: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def light(self) -> Marked:
+        """True in seconds in which the drive reports throttling that does not reduce the rate."""
+        return (self.throttle_stage > 0) & ~self.slowed
 
     @property
     def n(self) -> int:
@@ -98,6 +112,20 @@ def from_table(series: pa.Table, duration_s: float) -> Timeline:
     )
 
 
+def slowed(timeline: Timeline, heat_percent: Floats | None = None) -> Timeline:
+    """Adds the seconds in which reported throttling reduces the rate: it takes `HEAT_PERCENT` of
+    the second's latency, or without a breakdown of the latency the rate is below `CUT` of the
+    median of the seconds without throttling.
+    """
+    reported = timeline.throttle_stage > 0
+    if heat_percent is not None:
+        cut = reported & (heat_percent >= HEAT_PERCENT)
+        return replace(timeline, slowed=cut, heat_percent=heat_percent)
+    usual = timeline.rate_mb_s[~reported]
+    least = CUT * float(np.median(usual)) if len(usual) else 0.0
+    return replace(timeline, slowed=reported & (timeline.rate_mb_s < least))
+
+
 def _further_columns(series: pa.Table) -> list[str]:
     return [
         column.name
@@ -128,6 +156,7 @@ def joined(parts: list[Timeline]) -> Timeline:
         throttle_stage=all_of("throttle_stage"),
         seconds_total=sum(part.seconds_total for part in parts),
         more=more,
+        slowed=np.concatenate([part.slowed for part in parts] or [np.zeros(0, dtype=bool)]),
     )
 
 
@@ -168,13 +197,13 @@ def fall_second(samples: Floats, *, start_s: int, stay_s: int, share: float = 0.
     return None
 
 
-def throttle_spans(timeline: Timeline, *, gap_s: int = 3) -> list[tuple[int, int]]:
-    """Intervals [start, end) of seconds in which the drive reports throttling.
+def spans(marked: Marked, *, gap_s: int = 3) -> list[tuple[int, int]]:
+    """Intervals [start, end) of marked seconds.
 
     Intervals less than `gap_s` apart are merged: a drive at its limit toggles every few seconds.
     """
     spans: list[tuple[int, int]] = []
-    for second in np.flatnonzero(timeline.throttle_stage > 0).tolist():
+    for second in np.flatnonzero(marked).tolist():
         if spans and second - spans[-1][1] < gap_s:
             spans[-1] = (spans[-1][0], second + 1)
         else:

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.analysis import fidelity
+from drivebay.analysis import fidelity, published
 from drivebay.common import data
 
 FAR = 1.5
 """guess: an error by this factor changes a buyer's mind."""
+FURTHEST = 2
 Row = Mapping[str, Any]
 
 
@@ -45,6 +46,25 @@ class Answer:
     def far(self) -> bool:
         """True if the row is missed by far."""
         return self.off >= FAR
+
+    @property
+    def source(self) -> str:
+        """Publication of the row."""
+        return published.figures()[self.row["id"]].source.partition(",")[0]
+
+    @property
+    def found(self) -> list[str]:
+        """The publication's rank of the drive in this test if the model misses it, in quotes, and
+        the statement: "does not do very well", about 40 MB/s.
+        """
+        known, own = published.figures(), published.figures()[self.row["id"]]
+        missed = [known[row["id"]] for row in recorded() if not row["ok"]]
+        ranks = [
+            f"\N{LEFT DOUBLE QUOTATION MARK}{row.text}\N{RIGHT DOUBLE QUOTATION MARK}"
+            for row in missed
+            if (row.drive, row.test, row.metric) == (own.drive, own.test, "rank")
+        ]
+        return [*ranks, published.statement(own)]
 
     @property
     def words(self) -> str:
@@ -79,6 +99,38 @@ def answers() -> tuple[Answer, ...]:
     plan = tomllib.loads((folder / "validation.toml").read_text(encoding="utf-8"))
     asked = {row["id"]: row for row in plan["row"]}
     return tuple(_answers(recorded(), asked, plan["tests"]))
+
+
+def bounds(row: published.Published) -> tuple[float, float] | None:
+    """Range that agrees with a published row, in the unit of our figures; None if unknown."""
+    known = next((one["bounds"] for one in recorded() if one["id"] == row.id), None)
+    factor = published.UNITS.get(row.printed_unit, ("", 1.0))[1]
+    return None if known is None else (known[0] * factor, known[1] * factor)
+
+
+def class_of(row_id: str) -> str:
+    """Class of a published row for the model: "predicted", "fitted" or "contradicted"; "" if it is
+    not known.
+    """
+    return next((str(row.get("class", "")) for row in recorded() if row["id"] == row_id), "")
+
+
+def agreement(drive: str | None) -> str:
+    """Result of `drivebay validate` for a drive, with the figures furthest off; "" without one."""
+    document = fidelity.recorded()
+    rows = [row for row in recorded() if row["drive"] == drive]
+    scores = {**document.get("unscored", {}).get("drives", {}), **document.get("drives", {})}
+    if not rows or drive not in scores:
+        return ""
+    off = [row for row in rows if not row["ok"]]
+    far = sorted(off, key=lambda row: -abs(row["error_pct"] or 0.0))[:FURTHEST]
+    predicted, share = scores[drive]["n_predicted"], scores[drive]["within_share"]
+    text = f"{len(rows) - len(off)} of {len(rows)} published figures within their bounds"
+    if predicted and share is not None:
+        text += f"; of the {predicted} predicted ones {100 * share:.0f} %"
+    named = [f"{row['test']}, {row['metric']} {row['error_pct'] or 0.0:+.1f} %" for row in far]
+    text += f". Largest errors: {'; '.join(named)}" if named else ""
+    return f"drivebay validate {drive}: {text}"
 
 
 @functools.cache

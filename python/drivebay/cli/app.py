@@ -14,6 +14,7 @@ PANELS = {
     "Review drives": (
         "review",
         "report",
+        "open",
         "compare",
         "drives",
         "suites",

@@ -91,10 +91,7 @@ def drives(
             for previous, p in zip([None, *catalog], catalog, strict=False)
         ],
     )
-    for profile in catalog:
-        if profile.stand_in:
-            print(f"{profile.name} is a stand-in: {profile.stand_in}")
-    print()
+    print("(stand-in): too little is published about the drive; drivebay drives NAME says what\n")
     if not devices:
         print("no block devices on this machine")
         return

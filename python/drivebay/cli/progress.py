@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 5.0
 REFRESH_PER_S = 2
+LEARNING_S = 1.0
+"""Time after which the expected total follows from the work done so far."""
 TELLING_PERCENT = 5
 """Share done from which the remaining time is extrapolated; a guess."""
 
@@ -171,7 +173,7 @@ class ReviewProgress(Display):
             return
         self._mutex = threading.Lock()
         self._weights = {step.test.id: step.estimate_s for step in plan.steps}
-        self._done_s = 0.0
+        self._done_s, self._begun = 0.0, self.bars.get_time()
         about = f"about {units.duration(plan.total_s / jobs)}"
         self.expected = f"{about} in total"
         self._total = self.bars.add_task("total", total=plan.total_s, now=about)
@@ -221,7 +223,11 @@ class ReviewProgress(Display):
 
     def _update_total(self) -> None:
         running = [self._weights[id_] * self._share(t) for id_, (_, t) in self._running.items()]
-        self.bars.update(self._total, completed=self._done_s + sum(running))
+        done, seconds = self._done_s + sum(running), self.bars.get_time() - self._begun
+        self.bars.update(self._total, completed=done)
+        if done and seconds >= LEARNING_S:
+            total = sum(self._weights.values())
+            self.expected = f"about {units.duration(seconds * total / done)} in total"
 
 
 class SweepProgress(Display):

@@ -409,7 +409,7 @@ def _summarize(folder: Path, given: Options) -> None:
     show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
         show(f"compare {short(comparison)}")
-    if agreement := analysis.agreement(figures):
+    if agreement := analysis.agreement(computed.drive if result.simulated else None):
         print(agreement)
 
 

@@ -46,7 +46,7 @@ const DrivebayBench = (() => {
 
   // --- the selection, in the address --------------------------------------------------------------
 
-  const inOrder = (a, b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true });
+  const inOrder = (a, b) => a.shipped - b.shipped || a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true });
 
   // Without a selection in the address, a Bench with shipped drives shows the reviews, or else the
   // first models of the list that are no stand-ins; a Bench without shipped drives shows none.
@@ -174,11 +174,13 @@ const DrivebayBench = (() => {
       last = review.group;
       return [el("tr", { class: "group-row" }, el("th", { colspan: columns, scope: "rowgroup" }, review.group)), row];
     });
+    const brief = ({ title }) => title.split(" (")[0];
+    const apart = new Set(shown.map(({ test }) => brief(test))).size === shown.length;
     const sorting = ({ test, bar }) => {
       const name = `${test.key}/${bar.key}`;
       const on = state.sort === name;
       return el("th", { scope: "col", class: "figure", "aria-sort": on ? (bar.better === "lower" ? "ascending" : "descending") : "none" },
-        el("button", { type: "button", id: `sort-${name}`, title: bar.title, onclick: () => { state.sort = on ? "" : name; write(); showList(); } }, `${test.title}${bar.unit ? `, ${bar.unit}` : ""}`, on ? " \u25be" : ""));
+        el("button", { type: "button", id: `sort-${name}`, title: bar.title, onclick: () => { state.sort = on ? "" : name; write(); showList(); } }, `${apart ? brief(test) : test.title}${bar.unit ? `, ${bar.unit}` : ""}`, on ? " \u25be" : ""));
     };
     document.getElementById("list").replaceChildren(
       el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),
@@ -200,6 +202,8 @@ const DrivebayBench = (() => {
 
   // --- bars in rank order -------------------------------------------------------------------------
 
+  const TIE = 0.005;
+  const uncertain = (row) => row[2] || [row[0] * (1 - TIE), row[0] * (1 + TIE)];
   const span = (row) => row[2] || (row[1] ? [Math.max(0, row[0] - row[1]), row[0] + row[1]] : null);
 
   // End of the scale, and bars that are cut: same rule as `top_of` in markup.py.
@@ -225,7 +229,7 @@ const DrivebayBench = (() => {
     if (ends && ends[1] <= top && share(ends[1]) - share(ends[0]) >= 0.5) {
       track.push(el("i", { class: "whisker", style: `left:${share(ends[0]).toFixed(2)}%;width:${(share(ends[1]) - share(ends[0])).toFixed(2)}%` }));
     }
-    const text = [el("b", {}, words), el("small", {}, detail)];
+    const text = [el(bar.doubt && review.kind === "virtual" ? "s" : "b", {}, words), el("small", {}, detail)];
     if (typeof printed === "number") {
       if (printed <= top) track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
       text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no link)`));
@@ -236,9 +240,18 @@ const DrivebayBench = (() => {
       el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, track), el("span", { class: "value" }, text)));
   };
 
+  // Results whose intervals overlap share a rank; a stand-in has none: same rule as `rank` in figures.py.
+  const ranksOf = (list, test, bar) => {
+    const own = (review) => !review.stand_in && !review.values[test.key][bar.key][4].startsWith("nearest load");
+    const spans = list.filter(own).map((review) => [review.key, uncertain(review.values[test.key][bar.key])]);
+    const above = (one, other) => (bar.better === "lower" ? other[1] < one[0] : other[0] > one[1]);
+    let last = 1;
+    return new Map(spans.map(([key, one]) => [key, (last = Math.max(last, 1 + spans.filter(([, other]) => above(one, other)).length))]));
+  };
+
   const rank = (test, bar, full) => {
     const list = ranked(filtered(), test.key, bar.key, bar.better);
-    const places = new Map(list.map((review, place) => [review.key, place + 1]));
+    const places = ranksOf(list, test, bar);
     for (const key of state.drives) {
       const review = byKey.get(key);
       if (!list.includes(review) && typeof valueOf(review, test.key, bar.key) === "number") list.push(review);
@@ -276,6 +289,12 @@ const DrivebayBench = (() => {
     const list = el("ul", { class: "explained" }, lines.map((line) => el("li", {}, line)));
     if (lines.length > FOLDED_ABOVE) return el("details", {}, el("summary", {}, `Analysis in ${lines.length} sentences`), list);
     return lines.length ? list : null;
+  };
+
+  // Digests of 0.2.0 call the reported throttling "Throttling time".
+  const renamed = (data) => {
+    for (const fact of data.facts) if (fact[0] === "Throttling time") fact[0] = "Throttling reported";
+    return data;
   };
 
   const factsOf = (loaded) => {
@@ -372,6 +391,6 @@ const DrivebayBench = (() => {
       document.documentElement.dataset.ready = "yes";
     },
     // Called by data/REVIEW/TEST.js.
-    part([review, test, data]) { waiting.get(`${review}/${test}`)(unsqueezed(data).then(JSON.parse)); },
+    part([review, test, data]) { waiting.get(`${review}/${test}`)(unsqueezed(data).then(JSON.parse).then(renamed)); },
   };
 })();

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from drivebay.analysis import Measured
+from drivebay.analysis import Measured, trust
 from drivebay.analysis.fidelity import interval_words
 from drivebay.analysis.figures import SD, Figure
 from drivebay.analysis.published import address
@@ -15,11 +15,12 @@ from drivebay.report.base.text import DASH, GAP, number, quantity
 from drivebay.report.base.text import latency as latency_words
 
 TIE_PERCENT = 1.0
-"""guess: figures closer than this share a rank."""
+"""guess: figures without intervals closer than this share a rank."""
 
 
 def published_of(run: Run, key: str) -> Published | None:
     """Published value of one figure."""
+    simulated = run.entry.review.result.simulated
     for row in run.entry.review.headline:
         if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None:
             relation = row.published_relation or ""
@@ -29,6 +30,8 @@ def published_of(run: Run, key: str) -> Published | None:
                 row.source.partition(",")[0],
                 relation if relation in ("gt", "lt") else "",
                 address(row.source),
+                trust.class_of(row.published_id or "") if simulated else "",
+                row.verdict == "off",
             )
     return None
 
@@ -85,35 +88,47 @@ def own_bars(runs: Sequence[Run], key: str) -> list[Bar]:
 def _briefly(run: Run, key: str) -> Bar:
     bar = _own_bar(run, key, run.entry.name)
     detail = bar.detail if bar.value is None else ""
-    return replace(bar, detail=detail, published=published_of(run, key))
+    stand_in = bool(run.entry.stand_in)
+    mark = "throttled" if run.measured.throttled and key != "throttle_after_s" else ""
+    known = published_of(run, key)
+    return replace(bar, detail=detail, published=known, stand_in=stand_in, mark=mark)
 
 
 def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
     """Sorts bars, best first, and adds ranks if all have a value: with missing values no rank is
-    certain.
+    certain. Stand-ins and doubted figures have no rank.
     """
     sign = 1.0 if better == "lower" else -1.0
     known = sorted((r for r in rows if r.value is not None), key=lambda r: sign * (r.value or 0.0))
+    ranks = [0] * len(known)
     if better and len(known) == len(rows):
-        places = ranks([row.value or 0.0 for row in known], sign)
-        known = [replace(row, place=place) for row, place in zip(known, places, strict=True)]
+        counted = [row for row in known if not row.stand_in and not row.doubted]
+        spans = [span_of(row) for row in counted]
+        last = 1
+        for at, row in enumerate(known):
+            if row in counted:
+                last = ranks[at] = max(last, rank(span_of(row), spans, sign))
+    known = [replace(row, place=place) for row, place in zip(known, ranks, strict=True)]
     return known + [row for row in rows if row.value is None]
 
 
-def ranks(values: Sequence[float], sign: float = -1.0) -> list[int]:
-    """Rank of each value, the highest first (`sign` 1: the lowest); ties share a rank.
+def span_of(row: Bar) -> tuple[float, float]:
+    """Interval of a figure; without one, values within `TIE_PERCENT` of each other overlap."""
+    value = row.value or 0.0
+    room = abs(value) * TIE_PERCENT / 200
+    return row.ends or (value - room, value + room)
 
-    >>> ranks([100.0, 279.6, 279.5, 300.0])
+
+def rank(own: tuple[float, float], spans: Sequence[tuple[float, float]], sign: float) -> int:
+    """Rank of an interval: one more than the number of intervals that are entirely above it
+    (`sign` -1) or below it (`sign` 1). Ranks do not fall in the order of values; bench.js has the
+    same rule.
+
+    >>> spans = [(95, 105), (278, 281), (279, 280), (300, 301)]
+    >>> [rank(span, spans, -1) for span in spans]
     [4, 2, 2, 1]
     """
-    order = sorted(range(len(values)), key=lambda at: sign * values[at])
-    ranks = [0] * len(values)
-    rank, leader = 0, 0.0
-    for place, at in enumerate(order, 1):
-        if not rank or abs(values[at] - leader) * 100 >= TIE_PERCENT * abs(leader):
-            rank, leader = place, values[at]
-        ranks[at] = rank
-    return ranks
+    return 1 + sum(low > own[1] if sign < 0 else high < own[0] for low, high in spans)
 
 
 def beneath(row: Bar, *, several: bool) -> list[Child] | None:
@@ -121,7 +136,10 @@ def beneath(row: Bar, *, several: bool) -> list[Child] | None:
     if row.published is None or row.value is None:
         return None
     text = el("span", "Published: ", row.published.text, class_="said")
-    return [f"{row.label}: " if several else None, text, ", ", row.published.link, "."]
+    how = f", {row.published.how}" if row.published.how else ""
+    missed = ", missed" if row.published.missed else ""
+    name = f"{row.label}: " if several else None
+    return [name, text, ", ", row.published.link, f"{how}{missed}."]
 
 
 def detail(figure: Figure) -> str:
@@ -180,7 +198,7 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
         ("power_mean", "Mean power"),
         ("power_peak", "Peak power"),
         ("temperature_peak", "Peak temperature"),
-        ("throttled_s", "Throttling time"),
+        ("throttled_s", "Throttling reported"),
     ):
         if key in figures and figures[key].value is not None:
             pairs.append((name, quantity(figures[key].value, figures[key].unit)))

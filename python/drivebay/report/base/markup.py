@@ -128,13 +128,18 @@ def cited(source: str) -> Child:
 
 @dataclass(frozen=True)
 class Published:
-    """Published value for a bar; `bound` is "gt" or "lt" if only one end is known."""
+    """Published value for a bar; `bound` is "gt" or "lt" if only one end is known. `how` is
+    "fitted", "predicted" or "contradicted" for a virtual drive; `missed`: the figure is outside of
+    the bounds.
+    """
 
     value: float
     text: str
     source: str
     bound: str = ""
     address: str = ""
+    how: str = ""
+    missed: bool = False
 
     @property
     def link(self) -> Html:
@@ -155,6 +160,9 @@ class Bar:
     itself : the published value, if the bar shows one.
     place : its rank; 0 for none.
     other : True for a drive that is not under review.
+    stand_in : True for a stand-in, which has no rank.
+    doubted : True if the model is known to miss the figure by far; it is struck through.
+    mark : word inside the bar.
     """
 
     label: str
@@ -168,6 +176,9 @@ class Bar:
     itself: Published | None = None
     place: int = 0
     other: bool = False
+    stand_in: bool = False
+    doubted: bool = False
+    mark: str = ""
 
     @property
     def whisker(self) -> tuple[float, float] | None:
@@ -263,7 +274,7 @@ def _bar(row: Bar, top: float) -> Html:
         left, length = 100 * low / top, 100 * (high - low) / top
         drawn.append(el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%"))
     if row.published is not None and row.published.value <= top:
-        kind = f"mark {row.published.bound}".rstrip()
+        kind = f"mark {row.published.bound}{' missed' * row.published.missed}".strip()
         drawn.append(el("i", class_=kind, style=f"left:{100 * row.published.value / top:.2f}%"))
     cut = row.value > top
     width = 100.0 if cut else 100 * max(row.value, 0) / top
@@ -274,11 +285,11 @@ def _bar(row: Bar, top: float) -> Html:
         style=f"width:{width:.2f}%"
         + ("" if row.other else f";--bar:var(--{row.colour.removeprefix('@')})"),
     )
-    texts: list[Child] = [el("b", row.text or number(row.value))]
+    texts: list[Child] = [el("s" if row.doubted else "b", row.text or number(row.value))]
     texts.append(el("small", row.itself.link if row.itself else None, row.detail))
     cell = el(
         "td",
-        el("span", fill, drawn, class_="track", aria_hidden="true"),
+        el("span", fill, drawn, el("em", row.mark) if row.mark else None, class_="track"),
         el("span", texts, class_="value"),
     )
     ends = row.ends or (None, None)

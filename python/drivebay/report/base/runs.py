@@ -29,6 +29,11 @@ class Entry:
     review: Review
 
     @property
+    def stand_in(self) -> str:
+        """Reason why a virtual drive is a stand-in; "" if it is none."""
+        return str(self.review.result.target.get("stand_in") or "")
+
+    @property
     def kind(self) -> str:
         """Kind of the drive: "virtual" or "real"."""
         return _kind(self.review)

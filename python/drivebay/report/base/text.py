@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
+from importlib import resources
+from typing import Any
 
 from drivebay.common import units
 from drivebay.definitions.suites import (
@@ -23,6 +26,12 @@ from drivebay.definitions.suites import (
 GAP = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
+
+
+def asset_table(name: str) -> dict[str, dict[str, Any]]:
+    """Tables of a TOML file in `assets`."""
+    path = resources.files("drivebay.report") / "assets" / f"{name}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def number(value: float | None) -> str:

@@ -119,10 +119,13 @@ class Series:
 
 @dataclass(frozen=True)
 class Mark:
-    """Reference mark on the x axis: a shaded span from `start` to `end`, or a line at `start`."""
+    """Reference mark on the x axis: a shaded span from `start` to `end`, or a line at `start`;
+    `thin`: the span is a thin line at the top.
+    """
 
     start: float
     end: float | None = None
+    thin: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from drivebay.analysis.timeline import Floats, Timeline, thinned, throttle_spans
+from drivebay.analysis.timeline import Floats, Timeline, spans, spread, thinned
 from drivebay.report.base.runs import SELF, Run, by_drive, phase_name
 from drivebay.report.charts import model, stages
 from drivebay.report.charts.model import Axis, Chart, Mark, Panel, Series, View
@@ -34,7 +34,8 @@ SCALES = ("log", "linear", "close")
 linear axis shows little else.
 """
 END_SCALES = ("linear", "log", "close")
-THROTTLING = "Shaded: the drive reports throttling; not every stage of it reduces the data rate."
+SLOWED = "Shaded: heat reduces the rate."
+LIGHT = "Thin line at the top: the drive reports light throttling"
 
 
 @dataclass(frozen=True)
@@ -96,10 +97,19 @@ def sensor_notes(runs: Sequence[Run]) -> tuple[str, ...]:
     if reports(runs, "power_w"):
         texts.append("The power axis starts at zero.")
     lone = len({run.entry.key for run in runs}) == 1 and not any(r.colour == SELF for r in runs)
-    tinted = lone and any(
-        (phase.timeline.throttle_stage > 0).any() for run in runs for phase in run.measured.phases
-    )
-    return " ".join(texts), THROTTLING if tinted else ""
+    return " ".join(texts), _throttling(runs) if lone else ""
+
+
+def _throttling(runs: Sequence[Run]) -> str:
+    """Meaning of the marks for heat that these runs have."""
+    lines = [phase.timeline for run in runs for phase in run.measured.phases]
+    texts = [SLOWED] if any(line.slowed.any() for line in lines) else []
+    if any(line.light.any() for line in lines):
+        known = [line.heat_percent[line.light] for line in lines if len(line.heat_percent)]
+        cost = spread(np.concatenate([*known, np.empty(0)]))
+        share = "" if cost is None else f", {cost.mean:.1f} % of the latency"
+        texts.append(f"{LIGHT}{share}.")
+    return " ".join(texts)
 
 
 # --- IOPS of every second -------------------------------------------------------------------------
@@ -112,8 +122,13 @@ def _window(run: Run, whole: bool) -> slice:
 
 
 def _ios_axis(scale: str, samples: Sequence[Floats]) -> Axis:
+    """Axis for IOPS of every second; a logarithmic one begins at a power of ten."""
     values = [value for some in samples for value in some.tolist()] or [0.0]
-    return model.scaled(scale, values, Axis(EACH_SECOND), room=0.12)
+    axis = model.scaled(scale, values, Axis(EACH_SECOND), room=0.12)
+    positive = [value for value in values if value > 0]
+    if scale != "log" or not positive or axis.limits is None:
+        return axis
+    return replace(axis, limits=(10 ** math.floor(math.log10(min(positive))), axis.limits[1]))
 
 
 def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool, sensors: bool = True) -> Chart:
@@ -273,8 +288,10 @@ def _series(
 
 
 def _tints(timeline: Timeline) -> tuple[Mark, ...]:
-    """Spans in which the drive reports throttling."""
-    return tuple(Mark(start, end) for start, end in throttle_spans(timeline)[:MARKS_MAX])
+    """Spans in which throttling reduces the rate, and spans of a light step of it."""
+    marks = [Mark(*span) for span in spans(timeline.slowed)]
+    marks += [Mark(*span, thin=True) for span in spans(timeline.light)]
+    return tuple(marks[:MARKS_MAX])
 
 
 def _phases(run: Run) -> tuple[tuple[Mark, ...], tuple[tuple[float, str], ...]]:

@@ -16,16 +16,19 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivebay.analysis import explain, trust
+from drivebay.analysis import explain, nearest, trust
+from drivebay.analysis.comparable import how
 from drivebay.report.base.markup import Html, el, script_json, squeezed
 from drivebay.report.base.runs import Entry
+from drivebay.report.base.text import number
 from drivebay.report.pages import review as page
 from drivebay.report.pages.sections import PAGES, in_order, page_title
-from drivebay.report.peers.competitors import SUITE
+from drivebay.report.peers.competitors import SUITE, suite_tests
 from drivebay.report.peers.digest import STEADINESS, Json, digest
 from drivebay.report.render.page import broken
 from drivebay.results import files
@@ -39,6 +42,8 @@ MARK = ".drivebay-bench"
 FIGURES = 5
 FIVE = {"performance-consistency": 1, "random": 2, "sequential": 2}
 """Number of tests of these pages whose first figure is in the first table."""
+NEAREST = "nearest load"
+"""Beginning of the detail of such a figure; bench.js gives it no rank."""
 ONE_DEPTH = "rate_qd"
 """Key of a figure of a single queue depth, which comes after those of all depths."""
 NAME_WIDTH = 22
@@ -109,16 +114,48 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
         }
         for variant in sorted(variants, key=lambda w: place(w.test["page"]))
     ]
-    return {
-        "reviews": [_review(review) for review in reviews],
-        "tests": tests,
-        "five": _five([test for test in tests if test["bars"]], variants),
-    }
+    shown = [_review(review) for review in reviews]
+    for review, about in zip(reviews, shown, strict=True):
+        about["values"] |= _near(review, variants)
+    usual = [test for test in tests if test["bars"]]
+    counts = {test["key"]: sum(test["key"] in one["values"] for one in shown) for test in usual}
+    usual.sort(key=lambda test: 2 * counts[test["key"]] < max(counts.values()))
+    return {"reviews": shown, "tests": tests, "five": _five(usual, variants)}
+
+
+def _near(review: Shown, variants: Sequence[Variant]) -> Json:
+    """Data rates of catalog tests that a review did not run in the same way: means of its nearest
+    loads, as rows of bars by variant and key. Sustained writes are left out: the state of the drive
+    decides them.
+    """
+    loads = nearest.loads(review.entry.review) if review.entry else []
+    known = {test.id: test for test in suite_tests()}
+    values: Json = {}
+    for variant in variants if loads else ():
+        test, own = known.get(variant.test_id), variant.key in review.variants.values()
+        if test is None or own or how(test) != variant.test["how"]:
+            continue
+        for bar in variant.test["bars"]:
+            one = [int(depth) for depth in re.findall(r"_qd(\d+)$", bar["key"])]
+            if not one and bar["key"] != "mean_rate":
+                continue
+            depths = one or (test.metric_queue_depths if test.kind == "ladder" else ())
+            phases = [p.workload for p in test.phases]
+            wanted = [load for load in phases if not depths or load.queue_depth in depths]
+            found = [nearest.nearest(loads, nearest.described(load)) for load in wanted]
+            near = [load for load in found if load is not None]
+            if len(near) == len(wanted):
+                value = statistics.mean(nearest.rate(load, bar["unit"]) for load in near)
+                names = ", ".join(dict.fromkeys(load["title"] for load in near))
+                text = f"\N{ALMOST EQUAL TO} {number(value)}"
+                row = [value, None, None, text, f"{NEAREST}: {names}"]
+                values.setdefault(variant.key, {})[bar["key"]] = row
+    return values
 
 
 def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]:
-    """Figures of the first table as (test, key): first the known key figures that any review has,
-    then others in the order of the tests.
+    """Figures of the first table as (test, key), the known key figures first, then others in the
+    order of the tests.
     """
     pages = {variant.key: variant.test["page"] for variant in variants}
     left = dict(FIVE)

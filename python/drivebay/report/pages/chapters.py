@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from drivebay.analysis import nearest
+from drivebay.analysis import nearest, trust
 from drivebay.report import kinds
 from drivebay.report.base.figures import beneath, figure_bars, own_bars, published_of, ranked
 from drivebay.report.base.markup import CUT, Bar, Child, Html, bars, el, table
@@ -84,6 +84,8 @@ def _summary(page: Page) -> Html:
             el("p", name if not at else None, text, class_="verdict")
             for at, text in enumerate(verdict.sentences(entry, page.peers))
         ]
+        if met := trust.agreement(entry.review.drive if entry.kind == "virtual" else None):
+            lines.append(el("p", name, f"{met}.", class_="small"))
     halves = [_specification(page.entries[0]), _picture(page)] if single else []
     return el(
         "section",
@@ -126,7 +128,10 @@ def _picture(page: Page) -> Html | None:
     if len(places) < 2:
         return None
     rows = [
-        Bar(place.measured.test.title, place.times, "@c1", text=f"{place.times:.2f}")
+        replace(
+            Bar(place.measured.test.title, place.times, "@c1", text=f"{place.times:.2f}"),
+            doubted=place.doubted,
+        )
         for place in places
     ]
     title = f"Relative to the median of {verdict.others_of(page.entries[0])}"
@@ -143,7 +148,7 @@ def _among(page: Page) -> list[Child]:
     another tool are compared with the nearest ones of the catalog.
     """
     shown, alone = [], []
-    for measured, bar in verdict.key_figures(page.entries):
+    for measured, bar, _ in verdict.key_figures(page.entries):
         link = (measured.test.title, measured.test.id)
         runs = runs_of(page.entries, [measured.test.id])
         ranked_one = _ranked(page, bar, runs, link)
@@ -151,7 +156,7 @@ def _among(page: Page) -> list[Child]:
             alone.append(measured.test.title)
         shown.append(ranked_one or _plain_bars(bar, runs, link))
     near = [] if len(alone) < len(shown) else _nearest(page)
-    body: list[Child] = [*pairs(near or shown)]
+    body: list[Child] = [LEGEND if len(alone) < len(shown) else None, *pairs(near or shown)]
     if near:
         body.append(el("p", NEAREST, class_="small"))
     elif len(alone) < len(shown):
@@ -168,6 +173,18 @@ def _among(page: Page) -> list[Child]:
     return body
 
 
+LEGEND = el(
+    "p",
+    el("span", el("i", class_="mark"), "published figure"),
+    el("span", el("i", class_="mark missed"), "missed"),
+    el("span", el("i", class_="whisker"), f"90{GAP}% interval"),
+    el("span", el("s", "1.00"), "model known to be wrong"),
+    el("span", el("em", "throttled"), "heat reduces the rate"),
+    class_="small marks",
+)
+"""Meaning of the marks of bars."""
+
+
 def _ranked(page: Page, bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) -> Html | None:
     """Bars of a figure of one test with those of the page's peers, best first, ties with one rank;
     None if no peer has it. Untrusted figures have no ranks.
@@ -179,7 +196,10 @@ def _ranked(page: Page, bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) 
         return None
     doubt = doubt_of(runs, bar.key, ranked=True)
     own = own_bars(runs, bar.key)
-    rows = ranked([*own, *others], better="" if doubt else bar.better)
+    rows = [
+        replace(row, doubted=bool(doubt) and (row.other or not real)) for row in [*own, *others]
+    ]
+    rows = ranked(rows, better="" if doubt else bar.better)
     picture = f"bars-{measured.test.id}"
     title = f"{measured.test.title}: {inside(bar.title)}"
     page.pictures.append(bar_panel(picture, title, bar.unit, rows, better=bar.better, doubt=doubt))
@@ -265,8 +285,8 @@ def _notes(page: Page) -> list[Html]:
     lines = [
         f"The other drives are virtual drives of the catalog, simulated"
         f"{' in shortened runs' * quick} with drivebay {versions} (same market, {chosen}). "
-        f"Results less than 1{GAP}% apart share a rank. Diamond: published figure. Whisker: "
-        f"90{GAP}% interval. Bar with a gap: more than {CUT} times as long as any bar without one."
+        f"Results whose intervals overlap share a rank; a stand-in has none. "
+        f"Bar with a gap: more than {CUT} times as long as any bar without one."
     ]
     if any(peer["old"] for peer in page.peers):
         lines.append(
@@ -433,6 +453,9 @@ def _conclusion(page: Page) -> list[Child]:
         if rows and len(page.entries) > 1:
             body.append(el("h3", entry.name))
         if rows:
-            items = [el("div", el("dt", name), el("dd", text)) for name, text in rows]
+            items = [
+                el("div", el("dt", name), el("dd", [[line, el("br")] for line in lines]))
+                for name, lines in rows
+            ]
             body.append(el("dl", items, class_="final"))
     return body

@@ -16,7 +16,15 @@ from drivebay.report import kinds
 from drivebay.report.base.figures import facts_of, figure_bars
 from drivebay.report.base.markup import Child, Html, details, el, heading, linked
 from drivebay.report.base.runs import Entry, Run, run_differently, runs_of, short_title
-from drivebay.report.base.text import GAP, load, number, preparation, step_words, tenancy
+from drivebay.report.base.text import (
+    GAP,
+    asset_table,
+    load,
+    number,
+    preparation,
+    step_words,
+    tenancy,
+)
 from drivebay.report.base.text import kind as _kind
 from drivebay.report.charts import stages
 from drivebay.report.charts.model import Panel
@@ -24,45 +32,7 @@ from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.pages import verdict
 from drivebay.report.render.page import Page, pairs
 
-PAGES = {
-    "performance-consistency": "Performance consistency",
-    "destroyer": "Storage Bench: The Destroyer",
-    "heavy": "Storage Bench: Heavy",
-    "light": "Storage Bench: Light",
-    "storage-bench": "Storage Bench",
-    "random": "Random performance",
-    "sequential": "Sequential performance",
-    "mixed": "Mixed loads",
-    "mixed-random": "Mixed random",
-    "mixed-sequential": "Mixed sequential",
-    "atto": "ATTO-style",
-    "as-ssd": "AS-SSD-style",
-    "crystaldiskmark": "CrystalDiskMark-3-style",
-    "pcmark7": "PCMark-7-style",
-    "pcmark8": "PCMark-8-style",
-    "fio-fob": "fio, fresh out of box",
-    "fio-steady": "fio, steady state",
-    "fio-consistency": "fio, consistency and latency",
-    "snia-wsat": "SNIA write saturation",
-    "snia-iops": "SNIA IOPS",
-    "snia-throughput": "SNIA throughput",
-    "snia-latency": "SNIA latency",
-    "working-set": "Working set",
-    "copies": "File copies",
-    "efficiency": "Data rate per watt",
-    "latency-by-load": "Latency by load",
-    "tenants": "Reads during writes",
-    "service": "Quality of service",
-    "write-amplification": "Write amplification",
-    "placement": "Data placement",
-    "cache": "SLC cache",
-    "rated": "Data sheet",
-    "power": "Idle power",
-    "thermal": "Thermal throttling",
-    "trim": "TRIM",
-    "sustained-random-write": "Sustained random write",
-    "sustained-sequential-write": "Sustained sequential write",
-}
+PAGES: dict[str, str] = asset_table("pages")["pages"]
 """Headings, in the order of the reviews; other pages follow after them."""
 DIFFERENT = (
     "The reviews ran this test in different ways (different suite or shortened run): its figures "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drivebay.analysis import Headline, agreement
+from drivebay.analysis import Headline
 from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
@@ -42,14 +42,9 @@ def header(all_entries: Sequence[Entry]) -> Html:
         known = filter(None, (result.suite.title, f"seed {result.seed}", size, host, version))
         labels = el("p", chips(entry), class_="chips")
         meta = el("p", " · ".join(known), class_="meta")
-        lines.append(el("div", name, labels, meta, _stand_in(result.target), class_="who"))
+        why = el("p", f"Stand-in: {entry.stand_in}.", class_="note") if entry.stand_in else None
+        lines.append(el("div", name, labels, meta, why, class_="who"))
     return el("header", el("h1", title), lines)
-
-
-def _stand_in(target: Mapping[str, Any]) -> Html | None:
-    """Reason why a virtual drive is a stand-in."""
-    why = target.get("stand_in")
-    return el("p", f"Stand-in: {why}.", class_="note") if why else None
 
 
 def _host(target: Mapping[str, Any]) -> str:
@@ -110,11 +105,8 @@ def overview(entries: Sequence[Entry]) -> list[Child]:
     about = [
         el("p", " ".join(suite.description.split()), class_="lede") for suite in suites.values()
     ]
-    agreements = [(entry.name, agreement(entry.review.headline)) for entry in entries]
-    met = [f"{name}: {text}." for name, text in agreements if text]
     return [
         _differences(entries),
-        el("p", " ".join(met)) if met else None,
         el("h2", "Main figures of all tests"),
         headline_table(entries),
         el("p", SPREAD, class_="small"),
@@ -256,16 +248,13 @@ def verdict(row: Headline) -> list[Child]:
         return [el("small", "shortened run, not compared")]
     if row.verdict == "not measured":
         return [el("small", "not measured")]
-    bound = row.published_relation in ("lt", "gt")
-    error = row.error_percent or 0.0
     within = row.verdict == "within"
-    if bound and error == 0:
-        return [el("span", "within", class_="num good"), el("small", "the published bound")]
-    limit = f"{number(row.tolerance_percent)} %"
-    return [
-        el("span", percent(error), class_="num good" if within else "num bad"),
-        el("small", f"within {limit}" if within else f"outside {limit}"),
-    ]
+    low, high = row.bounds or (0.0, 0.0)
+    text = f"{'within' if within else 'outside'} {number(low)} to {number(high)}"
+    error = el(
+        "span", percent(row.error_percent or 0.0), class_="num good" if within else "num bad"
+    )
+    return [error, el("small", text)]
 
 
 def all_published(all_entries: Sequence[Entry]) -> Html | None:

@@ -1,82 +1,75 @@
 """Verdict and conclusion of a review, in sentences.
 
-Every sentence contains a figure and, for virtual drives, its cause. A figure that the model is
-known to miss by far (`analysis.trust`) counts neither as a strength nor as a weakness. Figures
-within `TIE_PERCENT` share a rank.
+Every sentence is a pattern of `sentences` with its claim. A figure that the model is known to miss
+by far (`analysis.trust`) counts neither as a strength nor as a weakness: the verdict says that the
+model is wrong, and what was published. A figure counts as a strength or a weakness only if its
+interval does not contain the median of the other drives. A stand-in has no rank.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from drivebay.analysis import Measured, explain, trust
-from drivebay.analysis.consistency import Consistency
+from drivebay.analysis import Measured, trust
 from drivebay.analysis.stages import StageShare, meaning
 from drivebay.analysis.thermal import Thermal
 from drivebay.report import kinds
-from drivebay.report.base.figures import TIE_PERCENT, ranks
-from drivebay.report.base.runs import Entry, runs_of
-from drivebay.report.base.text import inside, percent, quantity
+from drivebay.report.base.figures import span_of
+from drivebay.report.base.markup import Bar
+from drivebay.report.base.runs import Entry, runs_of, short_title
+from drivebay.report.base.text import inside
 from drivebay.report.kinds.generic import LOWER, BarOf
+from drivebay.report.pages.sentences import USES, Sentence
 from drivebay.report.peers import competitors
 from drivebay.report.peers.digest import Json
 
-KEY_KINDS = {
-    "cache": 1,
-    "consistency": 1,
-    "idle": 1,
-    "ladder": 4,
-    "ladders": 1,
-    "mixed": 1,
-    "qos": 3,
-    "rounds": 3,
-    "saturation": 1,
-    "thermal": 1,
-    "trace": 1,
-    "waf": 1,
-}
-"""Number of key tests of each kind."""
+KEY_KINDS = dict.fromkeys(
+    ("cache", "consistency", "idle", "ladders", "mixed", "saturation", "thermal", "trace", "waf"), 1
+) | {"ladder": 4, "qos": 3, "rounds": 3}
+"""Number of key tests of each kind that can be trusted."""
 WORTH_PERCENT = 10.0
 """Smallest heat loss, or difference from other drives, that a sentence mentions."""
+HEAT_MAX = 3
+"""Most thermal tests that the verdict tells of."""
+SERVICE_MAX = 2
+"""Most tests of latency at shares of a rate that the verdict tells of."""
 RIVALS = 2
 AGAINST_MAX = 4
-USES = {
-    ("ladder", "random", 100): "booting and starting applications, which read in small blocks",
-    ("ladder", "random", 0): "short bursts of small writes, such as mail and small databases",
-    ("ladder", "sequential", 100): "loading games and playing media",
-    ("ladder", "sequential", 0): "copying and recording large files",
-    ("consistency", "random", 0): "servers and virtual machines with sustained random writes",
-    ("mixed", "random", 100): "many small reads and writes at the same time",
-    ("mixed", "sequential", 100): "reading and writing large files at the same time",
-    ("trace", "random", 0): "heavy desktop use",
-}
-"""Use that a test represents, by its kind, its pattern and the first share of reads."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Rank of a drive in one key figure. `times` is the ratio to the median of the other drives,
-    above 1 if the drive is better."""
+    """A key figure among other drives. `times` is the ratio to the median of their `count` values,
+    above 1 if the drive is better; `clear`: the interval of the figure does not contain this
+    median; `doubted`: the model is known to miss the figure by far.
+    """
 
     measured: Measured
     bar: BarOf
-    value: float
-    rank: int
+    own: Bar
     count: int
     times: float
+    clear: bool
+    doubted: bool
 
     @property
     def title(self) -> str:
         """Title of the test, for use inside a sentence."""
-        return inside(self.measured.test.title)
+        return _title(self.measured)
 
-    @property
-    def text(self) -> str:
-        """Rank as text: "rank 1 of 7, 1.5 times the median of the others"."""
-        median = f"{self.times:.2g} times the median of the others"
-        return f"rank {self.rank} of {self.count}, {median}"
+    def counts(self, sign: int) -> bool:
+        """True if the figure is a strength (`sign` 1) or a weakness (`sign` -1)."""
+        return self.clear and (self.times**sign - 1) * 100 >= WORTH_PERCENT
+
+
+def _title(measured: Measured) -> str:
+    test = measured.test
+    plain = test.kind == "consistency" and test.phases[0].workload.read_percent == 0
+    return "sustained random writes" if plain else inside(test.title)
 
 
 def doubt(entry: Entry, measured: Measured, key: str, *, ranked: bool = False) -> str:
@@ -93,18 +86,20 @@ def _miss(entry: Entry, measured: Measured, key: str, *, ranked: bool) -> trust.
     return trust.doubt(drive, result.suite.name, measured.test.id, key)
 
 
-def key_figures(entries: Sequence[Entry]) -> list[tuple[Measured, BarOf]]:
-    """First trusted figure of each key test, in the order of the suite."""
+def key_figures(entries: Sequence[Entry]) -> list[tuple[Measured, BarOf, bool]]:
+    """First figure of each key test, in the order of the suite; True if it can be trusted. Doubted
+    ones are shown in addition to those that count.
+    """
     left = dict(KEY_KINDS)
-    shown: list[tuple[Measured, BarOf]] = []
+    shown: list[tuple[Measured, BarOf, bool]] = []
     charts: set[tuple[str, str]] = set()
     for measured, bar, trusted in _candidates(entries):
         test = measured.test
         is_shown = bool(bar.chart) and (test.page, bar.chart) in charts
-        if trusted and left.get(test.kind) and not is_shown:
+        if left[test.kind] and not is_shown:
             charts.add((test.page, bar.chart))
-            shown.append((measured, bar))
-            left[test.kind] -= 1
+            shown.append((measured, bar, trusted))
+            left[test.kind] -= trusted
     return shown
 
 
@@ -123,223 +118,243 @@ def _candidates(entries: Sequence[Entry]) -> Iterator[tuple[Measured, BarOf, boo
 
 
 def places(entry: Entry, peers: Sequence[Json]) -> list[Place]:
-    """Ranks of a drive in the key figures that all its peers have too."""
-    places = []
-    for measured, bar in key_figures([entry]):
+    """Key figures that all peers of a drive have too; [] for a stand-in."""
+    places: list[Place] = []
+    if entry.stand_in:
+        return places
+    for measured, bar, trusted in key_figures([entry]):
         figure = measured.figures.get(bar.key)
         others = competitors.bars(peers, measured, bar.key, real=False)
         values = [other.value for other in others if other.value]
         known = bool(values) and len(values) == len(others)
         if figure is None or not figure.value or not known or not bar.better:
             continue
-        sign = 1.0 if bar.better == LOWER else -1.0
-        rank = ranks([*values, figure.value], sign)[-1]
-        times = figure.value / statistics.median(values)
-        times = times if sign < 0 else 1 / times
-        places.append(Place(measured, bar, figure.value, rank, len(values) + 1, times))
+        own = Bar("", figure.value, "", ends=figure.interval)
+        median = statistics.median(values)
+        low, high = span_of(own)
+        times = median / figure.value if bar.better == LOWER else figure.value / median
+        known = figure.interval is not None or not entry.review.result.simulated
+        clear = known and not low <= median <= high
+        places.append(Place(measured, bar, own, len(values), times, clear, not trusted))
     return places
 
 
 def others_of(entry: Entry) -> str:
     """Names the group of drives that a drive is ranked among."""
-    return "drives of its time" if competitors.dated(entry) else "the catalog's newest drives"
+    return "drives of its time" if competitors.dated(entry) else "of the catalog's newest drives"
 
 
 # --- the verdict ----------------------------------------------------------------------------------
 
 
 def sentences(entry: Entry, peers: Sequence[Json]) -> list[str]:
-    """Verdict: heat, sustained writes, rank among other drives, tests that the model misses."""
+    """Verdict, a paragraph each: heat, sustained writes, latency under load, strengths and
+    weaknesses, tests that the model misses.
+    """
+    return [" ".join(lines) for lines in paragraphs(entry, peers) if lines]
+
+
+def paragraphs(entry: Entry, peers: Sequence[Json]) -> list[list[Sentence]]:
+    """The sentences of the verdict."""
     tests = list(entry.review.tests.values())
-    lines = [_heat(tests), _long_run(tests), _standing(entry, peers), _unranked(entry, peers)]
-    return [line for line in lines if line]
+    return [
+        _heat(tests),
+        _long_run(tests),
+        _service(tests),
+        _standing(entry, peers),
+        _wrong(entry),
+    ]
 
 
-def _heat(tests: Sequence[Measured]) -> str:
+def _heat(tests: Sequence[Measured]) -> list[Sentence]:
     """Time until sequential writes slow down, and the loss of random writes to heat."""
-    lines = [_sequential(test.thermal) for test in tests if test.thermal][:1]
-    if (share := _heat_share(tests)) >= WORTH_PERCENT:
+    runs = [(one, one.thermal) for one in tests if one.thermal]
+    loads = [_load(one) for one, _ in runs]
+    lines = []
+    for (one, run), load in list(zip(runs, loads, strict=True))[:HEAT_MAX]:
+        who = f"{short_title(one.test)}: " if loads.count(load) > 1 else ""
+        lines += sequential(run, load=load, who=who)
+    known = [one for one in tests if one.test.kind == "consistency" and one.phases][:1]
+    share = next((_share(one, "throttle") for one in known), 0.0)
+    if share >= WORTH_PERCENT:
         gain = 100 * share / (100 - share)
-        lines.append(
-            f"Thermal throttling accounts for {share:.0f} % of the latency of sustained random "
-            f"writes; without it they would be {gain:.0f} % faster."
-        )
-    return " ".join(lines)
+        lines.append(Sentence("hot", load=_load(known[0]), share=share, gain=gain))
+    return lines
 
 
-def _sequential(thermal: Thermal) -> str:
-    """Course of sequential writes: the rate, and when and why it drops."""
-    rate, seconds = quantity(round(thermal.before.mean), "MB/s"), thermal.before.n
+def _load(measured: Measured) -> str:
+    """First load of a test: "random writes"."""
+    load = measured.test.phases[0].workload
+    kinds = {0: "writes", 100: "reads"}
+    return f"{load.pattern} {kinds.get(int(load.read_percent), 'reads and writes')}"
+
+
+def _share(measured: Measured, stage: str) -> float:
+    """Share of a stage in the latency of the first load, in percent."""
+    return sum(one.share_percent for one in measured.phases[0].stages if one.stage == stage)
+
+
+def sequential(thermal: Thermal, *, load: str, who: str = "") -> list[Sentence]:
+    """Course of a thermal test: the rate, and when and why it drops; `who` names the run."""
+    rate, seconds = thermal.before.mean, thermal.before.n
+    lines = [Sentence("even", load=load, who=who, rate=rate, all=seconds)]
     if thermal.fall_s is not None and thermal.after is not None:
-        causes = {
-            True: " (thermal throttling)",
-            False: " (no throttling reported: the write cache is full)",
-        }
-        why = "" if thermal.by_heat is None else causes[thermal.by_heat]
-        after = quantity(round(thermal.after.mean), "MB/s")
-        line = f"Sequential write: {rate} for {thermal.fall_s:,} s, then {after}{why}."
-        early = thermal.reported_s is not None and thermal.reported_s < thermal.fall_s
-        if early:
-            line += f" The drive reports throttling from {thermal.reported_s:,} s on."
-        return line
-    if (cut := thermal.throttling) is not None:
-        longest = "" if cut.longest_s == cut.seconds else f", at most {cut.longest_s:,} s at a time"
-        return (
-            f"Sequential write: {quantity(round(cut.other.mean), 'MB/s')}, thermal throttling to "
-            f"{quantity(round(cut.rate.mean), 'MB/s')} after {cut.start_s:,} s (for "
-            f"{cut.seconds:,} of {seconds:,} s{longest})."
-        )
-    return f"Sequential write: {rate} on average over {seconds:,} s, no sustained drop."
+        causes = {True: "heat", False: "full", None: "fall"}
+        low = thermal.after.mean
+        claim = {"rate": rate, "after": thermal.fall_s, "low": low}
+        lines = [Sentence(causes[thermal.by_heat], load=load, who=who, **claim)]
+    elif (cut := thermal.throttling) is not None:
+        rate, low = cut.other.mean, cut.rate.mean
+        claim = {"slow": cut.seconds, "all": seconds, "after": cut.start_s}
+        lines = [Sentence("slowed", load=load, who=who, rate=rate, low=low, **claim)]
+    if thermal.light_s is not None and thermal.light_percent is not None:
+        lines.append(Sentence("light", after=thermal.light_s, cost=thermal.light_percent))
+    return lines
 
 
-def _heat_share(tests: Sequence[Measured]) -> float:
-    """Share of throttling in the write latency of the first consistency test, in percent."""
-    known = [test for test in tests if test.test.kind == "consistency" and test.phases]
-    stages = known[0].phases[0].stages if known else ()
-    return next((stage.share_percent for stage in stages if stage.stage == "throttle"), 0.0)
-
-
-def _long_run(tests: Sequence[Measured]) -> str:
+def _long_run(tests: Sequence[Measured]) -> list[Sentence]:
     """Course of sustained random writes: the initial burst, the rate after it, and the cause."""
     test = next((test for test in tests if test.consistency is not None), None)
     if test is None or test.consistency is None:
-        return ""
-    line = f"Sustained random write: {_course(test, test.consistency)}."
-    stages = [stage for stage in test.phases[0].stages if stage.stage != "throttle"]
-    largest = _largest(stages)
-    if largest is not None and largest.share_percent >= WORTH_PERCENT:
-        line += f" {_share(largest)} of the write latency."
-    return line
+        return []
+    last, burst, after = test.consistency.window, test.consistency.burst, test.consistency.burst_s
+    whole = test.steps[0].ios or last
+    line = Sentence("random", load=_load(test), rate=whole.mean, all=whole.n)
+    if burst is not None and after:
+        claim = {"start": burst.mean, "after": after, "last": last.n, "rate": last.mean}
+        line = Sentence("burst", load=_load(test), **claim, share=100 * last.mean / burst.mean)
+    return [line, *_cause([one for one in test.phases[0].stages if one.stage != "throttle"])]
 
 
-def _course(test: Measured, consistency: Consistency) -> str:
-    settled, burst = consistency.window, consistency.burst
-    if burst is not None and consistency.burst_s:
-        return (
-            f"{quantity(burst.mean, 'IOPS')} for the first {consistency.burst_s:,} s, then "
-            f"{quantity(settled.mean, 'IOPS')} over the last {settled.n:,} s "
-            f"({100 * settled.mean / burst.mean:.0f} % of the initial rate)"
-        )
-    whole = test.steps[0].ios or settled
-    spread = "" if whole.sd is None else f" (standard deviation {quantity(whole.sd, 'IOPS')})"
-    mean = quantity(whole.mean, "IOPS")
-    return f"{mean} on average over {whole.n:,} s{spread}, without an initial burst"
+def _service(tests: Sequence[Measured]) -> list[Sentence]:
+    """p99.9 latency at the lowest and the highest share of a rate, of that load or of the one that
+    runs along with it.
+    """
+    lines = []
+    for measured in tests:
+        phases = measured.test.phases
+        beside = {a.label: b.label for a, b in itertools.pairwise(phases) if b.together}
+        shares = [phase for phase in phases if phase.rate_of]
+        keys = [f"latency_p99.9_{beside.get(phase.label, phase.label)}" for phase in shares]
+        values = [measured.figures[key].value for key in keys if key in measured.figures]
+        if measured.test.kind == "qos" and len(values) > 1 and all(values):
+            claim = {"part": shares[0].rate_percent, "most": shares[-1].rate_percent}
+            claim |= {"low": values[0], "high": values[-1]}
+            lines.append(Sentence("load", title=_title(measured), **claim))
+    return lines[:SERVICE_MAX]
 
 
-def _largest(stages: Sequence[StageShare]) -> StageShare | None:
-    return max(stages, key=lambda stage: stage.share_percent, default=None)
+def _cause(stages: Sequence[StageShare]) -> list[Sentence]:
+    """The largest stage of a latency, if it is worth a sentence."""
+    largest = max(stages, key=lambda stage: stage.share_percent, default=None)
+    if largest is None or largest.share_percent < WORTH_PERCENT:
+        return []
+    return [Sentence("cause", stage=meaning(largest.stage), share=largest.share_percent)]
 
 
-def _share(stage: StageShare) -> str:
-    """Beginning of a sentence: "Waiting for garbage collection accounts for 55 %"."""
-    name = meaning(stage.stage)
-    return f"{name[:1].upper()}{name[1:]} accounts for {stage.share_percent:.0f} %"
-
-
-def _standing(entry: Entry, peers: Sequence[Json]) -> str:
+def _standing(entry: Entry, peers: Sequence[Json]) -> list[Sentence]:
     """Best and worst key figure among the other drives; without peers the range of data rates."""
-    known = places(entry, peers)
+    known = [place for place in places(entry, peers) if not place.doubted]
     if len(known) < 2:
         return _range(entry)
-    best, worst = max(known, key=_strength), min(known, key=_strength)
-    if best.times < 1 and best.rank > 1:
-        return (
-            f"Below the median of {others_of(entry)} in every key figure: smallest gap in "
-            f"{best.title} ({best.text}), largest in {worst.title} ({worst.text})."
-        )
-    line = f"Compared with {others_of(entry)}: strongest in {best.title} ({best.text})"
-    if (1 / worst.times - 1) * 100 >= WORTH_PERCENT:
-        return f"{line}, weakest in {worst.title} ({worst.text}{_reason(worst.measured)})."
-    if worst.rank > 1:
-        return f"{line}; lowest result in {worst.title} ({worst.text})."
-    return f"{line}."
+    group = {"count": known[0].count, "others": others_of(entry)}
+    good, bad = ([place for place in known if place.counts(sign)] for sign in (1, -1))
+    lines = []
+    if good:
+        best = max(good, key=_strength)
+        lines.append(Sentence("best", **group, title=best.title, times=best.times))
+    if bad:
+        worst = min(bad, key=_strength)
+        claim = {**group, "title": worst.title, "times": worst.times}
+        lines.append(Sentence("also" if good else "worst", **claim))
+        lines += _cause(worst.measured.phases[0].stages)
+    return lines or [Sentence("equal", **group)]
 
 
-def _unranked(entry: Entry, peers: Sequence[Json]) -> str:
-    """Key tests without a rank, because the model is known to miss their published figures."""
-    if not entry.review.result.simulated or not peers:
-        return ""
-    misses = []
-    for measured, bar, trusted in _candidates([entry]):
-        miss = None if trusted else _miss(entry, measured, bar.key, ranked=True)
-        if miss is not None:
-            misses.append(f"{inside(measured.test.title)} ({miss.words})")
-    if not misses:
-        return ""
-    return f"Not ranked, because the model is known to be wrong: {', '.join(misses)}."
+def _misses(entry: Entry) -> list[tuple[Measured, trust.Answer]]:
+    """Key tests of which the model is known to be wrong, for a virtual drive."""
+    known = key_figures([entry]) if entry.review.result.simulated else []
+    misses = [(one, _miss(entry, one, bar.key, ranked=True)) for one, bar, _ in known]
+    return [(one, miss) for one, miss in misses if miss is not None]
 
 
-def _range(entry: Entry) -> str:
+def _wrong(entry: Entry) -> list[Sentence]:
+    """Key tests of which the model is known to be wrong, and what was published."""
+    lines = []
+    for measured, miss in _misses(entry):
+        claim = {"title": _title(measured), **_error(miss)}
+        if miss.drive == entry.review.result.target["name"]:
+            found = ", ".join(miss.found)
+            lines.append(Sentence("wrong", **claim, source=miss.source, found=found))
+        else:
+            lines.append(Sentence("elsewhere", **claim))
+    return lines
+
+
+def _error(miss: trust.Answer) -> dict[str, Any]:
+    return {"times": miss.times, "metric": miss.row["metric"], "drive": miss.drive}
+
+
+def _range(entry: Entry) -> list[Sentence]:
     """Lowest and highest of all trusted data rates."""
     rates = [
-        (figure.value, f"{inside(measured.test.title)}, {inside(figure.label)}")
+        (figure.value, inside(measured.test.title))
         for measured in entry.review.tests.values()
         for figure in measured.figures.values()
         if figure.unit == "MB/s" and figure.value and not doubt(entry, measured, figure.key)
     ]
     if len(rates) < 2:
-        return ""
+        return []
     (high, fastest), (low, slowest) = max(rates), min(rates)
-    return (
-        f"Data rates range from {quantity(low, 'MB/s')} ({slowest}) to {quantity(high, 'MB/s')} "
-        f"({fastest})."
-    )
+    return [Sentence("range", low=low, slowest=slowest, high=high, fastest=fastest)]
 
 
 def _strength(place: Place) -> float:
     return place.times
 
 
-def _reason(measured: Measured) -> str:
-    """Largest stage of the first load of a test, as the cause of a weakness; "" if unknown."""
-    loads = explain.explain(measured).loads
-    largest = _largest(loads[0].stages) if loads else None
-    if largest is None:
-        return ""
-    return f"; {largest.share_percent:.0f} % of the latency is {meaning(largest.stage)}"
-
-
 # --- the conclusion -------------------------------------------------------------------------------
 
 
-def conclusion(entry: Entry, peers: Sequence[Json]) -> list[tuple[str, str]]:
-    """Suitable and unsuitable uses, and the nearest rivals: (heading, text) pairs."""
-    known = [place for place in places(entry, peers) if _use(place)]
-    good = [place for place in known if (place.times - 1) * 100 >= WORTH_PERCENT]
-    bad = [place for place in known if (1 / place.times - 1) * 100 >= WORTH_PERCENT]
-    lines = []
-    for heading, some in (
-        ("Suited to", sorted(good, key=_strength)[::-1]),
-        ("Not suited to", sorted(bad, key=_strength)),
-    ):
-        uses = [f"{_use(place)} ({place.title}: {place.text})" for place in some]
-        lines += [(heading, "; ".join(uses))] if uses else []
+def conclusion(entry: Entry, peers: Sequence[Json]) -> list[tuple[str, list[Sentence]]]:
+    """Suitable and unsuitable uses, uses for which the model is wrong, and the nearest rivals."""
+    every = places(entry, peers)
+    known = sorted((one for one in every if not one.doubted), key=_strength, reverse=True)
+
+    def said(some: list[Place], sign: int) -> list[Sentence]:
+        uses = [(one, _use(one.measured)) for one in some if one.counts(sign)]
+        return [Sentence("use", use=u, times=p.times, title=p.title) for p, u in uses if u]
+
     thermals = [test.thermal for test in entry.review.tests.values() if test.thermal]
-    if hot := [thermal for thermal in thermals if thermal.by_heat]:
-        moved = quantity(round(hot[0].moved_gb), "GB")
-        use = f"writing more than {moved} at once without airflow (thermal throttling)"
-        lines.append(("Not suited to", use))
-    for peer in peers[:RIVALS]:
-        if differences := _against(places(entry, peers), peer):
-            lines.append((f"Compared with {peer['drive']}", differences))
-    return lines
+    hot = [Sentence("much", moved=one.moved_gb) for one in thermals if one.by_heat][:1]
+    misses = [(one, miss) for one, miss in _misses(entry) if every and _use(one)]
+    unknown = [
+        Sentence("unknown", use=_use(one), title=_title(one), **_error(miss))
+        for one, miss in misses
+    ]
+    lines = [
+        ("Suited to", said(known, 1)),
+        ("Not suited to", said(known[::-1], -1) + hot),
+        ("Not known", unknown),
+    ]
+    lines += [(f"Compared with {peer['drive']}", _against(known, peer)) for peer in peers[:RIVALS]]
+    return [(heading, sentences) for heading, sentences in lines if sentences]
 
 
-def _use(place: Place) -> str:
-    load = place.measured.test.phases[0].workload
-    return USES.get((place.measured.test.kind, load.pattern, int(load.read_percent)), "")
+def _use(measured: Measured) -> str:
+    load = measured.test.phases[0].workload
+    return USES.get(f"{measured.test.kind} {load.pattern} {load.read_percent:.0f}", "")
 
 
-def _against(places: Sequence[Place], peer: Json) -> str:
-    """Largest differences from one rival."""
+def _against(places: Sequence[Place], peer: Json) -> list[Sentence]:
+    """Largest differences from one rival whose intervals do not overlap."""
     gains = []
     for place in places:
-        other = competitors.bars([peer], place.measured, place.bar.key, real=False)
-        if other and other[0].value:
-            gain = 100 * (place.value / other[0].value - 1)
-            gains.append((abs(gain), f"{percent(gain)} in {place.title}"))
-    if not gains:
-        return ""  # no common test
-    apart = sorted((gain for gain in gains if gain[0] >= TIE_PERCENT), reverse=True)
-    text = ", ".join(text for _, text in apart[:AGAINST_MAX])
-    return f"{text or f'no difference of {TIE_PERCENT:g} % or more'}."
+        others = competitors.bars([peer], place.measured, place.bar.key, real=False)
+        for other in others:
+            (low, high), (from_, to) = span_of(place.own), span_of(other)
+            if other.value and place.own.value and (low > to or high < from_):
+                gains.append((100 * (place.own.value / other.value - 1), place.title))
+    gains.sort(key=lambda pair: -abs(pair[0]))
+    lines = [Sentence("rival", gain=gain, title=title) for gain, title in gains[:AGAINST_MAX]]
+    return lines or ([Sentence("same")] if places else [])

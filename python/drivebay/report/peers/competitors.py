@@ -275,7 +275,7 @@ def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -
         name = f"{drive['drive']} (simulated)" if real else drive["drive"]
         why = detail if value is None else ""
         bar = Bar(name, value, "@other", detail=why, ends=ends and tuple(ends), published=known)
-        bars.append(replace(bar, other=True))
+        bars.append(replace(bar, other=True, stand_in=bool(drive.get("stand_in"))))
     return bars
 
 
@@ -284,7 +284,7 @@ def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
     idle times of a real drive make no difference.
     """
     ways = {how(test)}
-    for known in _suite_tests():
+    for known in suite_tests():
         if known.id == test.id:
             forms = (known, known.shortened())
             real = how(test.in_real_time())
@@ -297,5 +297,6 @@ def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
 
 
 @functools.cache
-def _suite_tests() -> tuple[Test, ...]:
+def suite_tests() -> tuple[Test, ...]:
+    """Tests of the shipped results."""
     return suites.load(SUITE).tests

@@ -43,6 +43,7 @@ def digest(entry: Entry) -> Json:
         "capacity": capacity(review),
         "bytes": int(result.target["capacity_bytes"]),
         "labels": labels,
+        "stand_in": entry.stand_in,
         "tests": {
             measured.test.id: _test(entry, measured)
             for measured in review.tests.values()

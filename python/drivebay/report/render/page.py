@@ -498,4 +498,7 @@ def _shape(mark: Mark) -> Json:
     if mark.end is None:
         line = {"color": "@rule", "width": 1, "dash": "dot"}
         return {"type": "line", **shape, "line": line, "layer": "below"}
+    if mark.thin:
+        line = {"color": "@heat", "width": 3}
+        return {"type": "line", **shape, "y0": 1, "line": line, "layer": "below"}
     return {"type": "rect", **shape, "fillcolor": "@shade", "line": {"width": 0}, "layer": "below"}

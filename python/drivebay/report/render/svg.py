@@ -42,6 +42,7 @@ NAMES_PX = 150
 """Space for the names of rows, next to the axis."""
 FONT_PX = 11
 LINE_PX = 13
+LIGHT_PX = 3
 CAP_PX = 3
 """Half the length of a whisker's cap."""
 NUMBER_PX = 36
@@ -209,7 +210,9 @@ class _Drawing:
         out.window(left, top, right, bottom)
         for mark in self.marks:
             if mark.end is not None:
-                out.box('fill="var(--shade)"', across([mark.start, mark.end]), (top, bottom))
+                look = 'fill="var(--heat)"' if mark.thin else 'fill="var(--shade)"'
+                end = top + LIGHT_PX if mark.thin else bottom
+                out.box(look, across([mark.start, mark.end]), (top, end))
         for place, _ in flat_ticks:
             out.line(_stroke("@grid"), place, top, place, bottom)
         for place, _ in () if self.rows else upright_ticks:
