@@ -1,0 +1,56 @@
+// Badger: synced transactions, enough of them that memtables are flushed to tables.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+
+	badger "github.com/dgraph-io/badger/v3"
+)
+
+func main() {
+	options := badger.DefaultOptions("db").WithSyncWrites(true).WithLogger(nil).
+		WithMemTableSize(1 << 20).WithValueLogFileSize(1 << 21).WithValueThreshold(1 << 16).
+		WithNumMemtables(2).WithBaseTableSize(1 << 20).WithBlockCacheSize(0)
+	db, err := badger.Open(options)
+	if err != nil {
+		fmt.Println("the database does not open:", err)
+		os.Exit(1)
+	}
+	value := make([]byte, 60000)
+	key := func(n int) []byte { return []byte(fmt.Sprintf("%04d", n)) }
+	if os.Args[1] == "work" {
+		in := bufio.NewReader(os.Stdin)
+		for n := 1; n <= 60; n++ {
+			for i := range value {
+				value[i] = byte(n * (i | 1) >> 3)
+			}
+			if err := db.Update(func(tx *badger.Txn) error { return tx.Set(key(n), value) }); err != nil {
+				panic(err)
+			}
+			fmt.Println("mark", n)
+			in.ReadString('\n')
+		}
+		os.Exit(0) // as a program that is killed: Close would sync
+	}
+	promised, _ := strconv.Atoi(os.Getenv("DRIVEBAY_MARK"))
+	err = db.View(func(tx *badger.Txn) error {
+		for n := 1; n <= promised; n++ {
+			item, err := tx.Get(key(n))
+			if err == nil {
+				value, err = item.ValueCopy(nil)
+			}
+			if err != nil || len(value) != 60000 || value[9] != byte(n*9>>3) {
+				return fmt.Errorf("key %d was promised: %v", n, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
