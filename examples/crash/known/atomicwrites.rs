@@ -6,7 +6,7 @@ use atomicwrites::{AllowOverwrite, AtomicFile};
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("work") {
         for n in 1..=10 {
-            for name in ["./current".to_string(), format!("./file-{n}")] {
+            for name in [format!("./file-{n}"), "./current".to_string()] {
                 AtomicFile::new(name.as_str(), AllowOverwrite)
                     .write(|file| file.write_all(format!("{n}\n").repeat(1500).as_bytes()))
                     .unwrap();

@@ -29,7 +29,7 @@ class Row:
 
 
 ROWS = (
-    Row(name="leveldb", program="LevelDB (plyvel)", package="plyvel", versions=("1.5.0", "1.5.1"), script="leveldb.py"),
+    Row(name="leveldb", program="LevelDB (plyvel)", package="plyvel", versions=("1.5.1", "plyvel-ci==1.5.1"), script="leveldb.py"),
     Row(name="turso", program="Turso (pyturso)", package="pyturso", versions=("0.7.2", "0.8.3"), script="turso.py"),
     Row(name="nedb", program="NeDB", package="nedb", versions=("1.4.0", "1.5.1"), script="nedb.js"),
     Row(name="write-file-atomic", program="write-file-atomic", package="write-file-atomic", versions=("1.3.1", "1.3.4"), script="write_file_atomic.js", noise=200),
@@ -37,6 +37,14 @@ ROWS = (
     Row(name="badger", program="Badger", package="github.com/dgraph-io/badger/v3", versions=("v3.2011.0", "v3.2011.1"), script="badger.go", capacity="256MiB"),
     Row(name="tsdb", program="Prometheus' tsdb", package="github.com/prometheus/tsdb", versions=("v0.6.1", "v0.7.1"), script="tsdb.go"),
     Row(name="surrealkv", program="SurrealKV", package="surrealkv", versions=("0.21.1", "0.21.3"), script="surrealkv.rs", also=('tokio = { version = "1", features = ["full"] }',)),
+    Row(name="turso-normal", program="Turso (pyturso)", package="pyturso", versions=("0.7.2", "0.8.3"), script="turso_normal.py"),
+    Row(name="python-atomicwrites", program="atomicwrites (Python)", package="atomicwrites", versions=("0.1.9", "1.4.1"), script="python_atomicwrites.py"),
     Row(name="atomicwrites", program="atomicwrites (Rust)", package="atomicwrites", versions=("0.0.14", "0.4.4"), script="atomicwrites.rs"),
 )
-SOUND: tuple[Row, ...] = ()
+SOUND = (
+    Row(name="sqlite", program="SQLite", package="", versions=("",), script="../database.py", more=("sqlite-wal",), after="1"),
+    Row(name="lmdb", program="LMDB", package="lmdb", versions=("1.6.2",), script="../database.py", more=("lmdb",), after="1"),
+    Row(name="postgresql", program="PostgreSQL", package="", versions=("",), script="../database.py", more=("postgresql",), after="1", capacity="256MiB"),
+    Row(name="redb", program="redb", package="redb", versions=("2.6.3",), script="redb.rs"),
+    Row(name="rocksdb", program="RocksDB (rocksdict)", package="rocksdict", versions=("0.3.29",), script="rocksdb.py"),
+)

@@ -70,8 +70,9 @@ def installed(row: Row, version: str) -> list[str]:
         if kind == "py":
             if not (folder / "bin/python").exists():
                 must([sys.executable, "-m", "venv", folder], folder)
-            names = [f"{row.package}=={version}"] if row.package else []
-            must([folder / "bin/python", "-m", "pip", "install", "-q", "pip", *names], folder)
+            name = version if "==" in version else f"{row.package}=={version}"
+            if row.package:
+                must([folder / "bin/python", "-m", "pip", "install", "-q", name], folder)
         elif kind == "js":
             (folder / "package.json").write_text("{}\n")
             must(["npm", "install", "--silent", f"{row.package}@{version}"], folder)
