@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	badger "github.com/dgraph-io/badger/v3"
 	"github.com/dgraph-io/badger/v3/options"
@@ -32,8 +33,11 @@ func main() {
 			if err := db.Update(func(tx *badger.Txn) error { return tx.Set(key(n), value) }); err != nil {
 				panic(err)
 			}
-			fmt.Println("mark", n)
-			in.ReadString('\n')
+			if n%5 == 0 { // the memtables are flushed in the background
+				time.Sleep(100 * time.Millisecond)
+				fmt.Println("mark", n)
+				in.ReadString('\n')
+			}
 		}
 		os.Exit(0) // as a program that is killed: Close would sync
 	}
