@@ -3,12 +3,14 @@
 kernel that is a process of the user (`apt-get install user-mode-linux`), and a check runs on the
 files that e2fsprogs takes out of a state.
 
-usage: unprivileged.py [--make ext4] [--noise N] [--seed N] FILE [-- COMMAND...]
+usage: unprivileged.py --make ext4 [--noise N] [--seed N] -- COMMAND...
+       unprivileged.py FILE [-- COMMAND...]
 
-With --make the file system is made, and the command runs in its root inside user-mode Linux, which
-has the files of this machine and its own processes. Without it, e2fsck replays the journal and
-checks the file system, and the command runs in a folder with its files. A check that writes does
-not change the state. Standard library only, so that it can be copied.
+With --make the file system is made on the drive at $DRIVEBAY_NBD, and the command runs in its root
+inside user-mode Linux, which sees the files of this machine. Without it, e2fsck replays the journal
+of FILE and checks the file system, and the command runs in a folder with the files. qemu-storage-daemon
+(`apt-get install qemu-system-common`) connects the two: the kernel's own driver of a file ignores
+flushes. Standard library only, so that it can be copied, together with mounted.py.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import mounted
@@ -53,12 +56,13 @@ def work(asked: argparse.Namespace, run: list[str]) -> int:
         (folder / "init").chmod(0o755)
         inside = {"run": run, "noise": asked.noise, "seed": asked.seed, "env": dict(os.environ)}
         (folder / "asked.json").write_text(json.dumps(inside))
+        disk = serve(folder)
         marks, guest_out = os.pipe()
         guest_in, replies = os.pipe()
         thread = threading.Thread(target=forward, args=(marks, replies), daemon=True)
         thread.start()
         command = ["linux.uml", "mem=1G", "rootfstype=hostfs", "rw", "quiet", "con=null"]
-        command += [f"ubd0={asked.file}", f"init={folder}/init", "con0=null,fd:1"]
+        command += [f"virtio_uml.device={folder}/disk:2", f"init={folder}/init", "con0=null,fd:1"]
         command += [f"ssl0=fd:{guest_in},fd:{guest_out}", "ssl=null", f"uml_dir={folder}"]
         done = subprocess.run(
             command,
@@ -72,10 +76,26 @@ def work(asked: argparse.Namespace, run: list[str]) -> int:
         os.close(guest_in)
         os.close(guest_out)
         thread.join()
+        disk.terminate()
+        disk.wait()
         if not (folder / "code").exists():
             sys.exit(f"user-mode Linux fails: {done.stdout.decode(errors='replace')[-2000:]}")
         sys.stderr.buffer.write((folder / "output").read_bytes())
         return int((folder / "code").read_text())
+
+
+def serve(folder: Path) -> subprocess.Popen[bytes]:
+    """Starts the daemon that makes the drive a device of the guest."""
+    drive = os.environ["DRIVEBAY_NBD"].partition("socket=")[2]
+    nbd = f"driver=nbd,node-name=drive,server.type=unix,server.path={drive}"
+    export = f"vhost-user-blk,id=disk,node-name=drive,writable=on,addr.type=unix,addr.path={folder}/disk"
+    words = ["qemu-storage-daemon", "--blockdev", nbd, "--export", export]
+    daemon = subprocess.Popen(words)
+    while not (folder / "disk").exists():
+        if daemon.poll() is not None:
+            sys.exit("qemu-storage-daemon does not start")
+        time.sleep(0.01)
+    return daemon
 
 
 class Marks(socketserver.StreamRequestHandler):
@@ -91,14 +111,18 @@ def inside(folder: Path) -> None:
     """Process 1 of the guest: mounts, runs the command, and halts."""
     for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/dev/shm")):
         subprocess.run(["mount", "-t", kind, kind, where], check=False)
+    module = f"/usr/lib/uml/modules/{os.uname().release}/kernel/drivers/block/virtio_blk.ko"
+    subprocess.run(["insmod", module], check=False)
+    # By default the driver asks for a flush after each write.
+    Path("/sys/block/vda/cache_type").write_text("write back")
     asked = json.loads((folder / "asked.json").read_text())
     subprocess.run(["stty", "-F", LINE, "raw", "-echo"], check=False)
     code = 1
     with open(folder / "output", "wb") as output:
-        done = subprocess.run(
-            ["mount", "-t", "ext4", "/dev/ubda", mounted.FOLDER], stderr=output, check=False
-        )
-        if done.returncode == 0:
+        make = [*mounted.MAKE["ext4"], "/dev/vda"]
+        mount = ["mount", "-t", "ext4", "/dev/vda", mounted.FOLDER]
+        steps = [subprocess.call(words, stderr=output) for words in (make, mount)]
+        if steps == [0, 0]:
             with socketserver.ThreadingUnixStreamServer("/run/control", Marks) as marks:
                 marks.lock = threading.Lock()  # type: ignore[attr-defined]
                 threading.Thread(target=marks.serve_forever, daemon=True).start()
@@ -147,12 +171,9 @@ def main() -> int:
     parser.add_argument("--make", choices=["ext4"])
     parser.add_argument("--noise", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("file")
+    parser.add_argument("file", nargs="?")
     asked, run = parser.parse_args(words[:at]), words[at + 1 :]
-    if not asked.make:
-        return check(asked.file, run)
-    mounted.command(*mounted.MAKE["ext4"], asked.file)
-    return work(asked, run)
+    return work(asked, run) if asked.make else check(asked.file, run)
 
 
 if __name__ == "__main__":

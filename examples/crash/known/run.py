@@ -2,10 +2,12 @@
 """Repeats published durability bugs of unmodified programs with `drivebay crash`: the release with
 the bug must fail in some state, the release with its fix in none.
 
-usage: run.py [--states N] [--jobs N] [--json FILE] NAME... | all | sound | list
+usage: run.py [--unprivileged] [--states N] [--jobs N] [--json FILE] NAME... | all | sound | list
 
 Each program comes from its package registry (PyPI, npm, the Go proxy, crates.io) and is kept in
-~/.cache/drivebay-known, or $DRIVEBAY_KNOWN. docs/concepts/known-bugs.md has the table.
+~/.cache/drivebay-known, or $DRIVEBAY_KNOWN. With root the files are on a loop device (mounted.py);
+without it, or with --unprivileged, in user-mode Linux (unprivileged.py). The table is in
+docs/concepts/known-bugs.md.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 from rows import ROWS, SOUND, Row
 
 HERE = Path(__file__).resolve().parent
-MOUNTED = HERE.parent / "mounted.py"
+MOUNTED, UNPRIVILEGED = HERE.parent / "mounted.py", HERE.parent / "unprivileged.py"
 DRIVE = "sm951-nvme-256"
 
 
@@ -111,13 +113,16 @@ def drivebay(*words: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def repeated(row: Row, program: list[str], folder: Path, states: int, jobs: int | None) -> Found:
+def repeated(
+    row: Row, program: list[str], folder: Path, states: int, jobs: int | None, root: bool
+) -> Found:
     """Records the program's work, and checks the states that power cuts could leave."""
     began = time.monotonic()
     recording = folder / "recording"
-    mounted: list[str | Path] = [sys.executable, MOUNTED]
+    mounted: list[str | Path] = [sys.executable, MOUNTED if root else UNPRIVILEGED]
     noise = ["--noise", str(row.noise)] if row.noise else []
-    work = [*mounted, "--make", row.fs, *noise, "{}", "--", sys.executable, HERE / "marks.py"]
+    work = [*mounted, "--make", row.fs, *noise, *["{}"] * root, "--"]
+    work += [sys.executable, HERE / "marks.py"]
     size = ("--capacity", row.capacity, "--out", recording)
     done = drivebay("record", DRIVE, *size, "--", *work, *program, "work", *row.more)
     if done.returncode != 0:
@@ -145,6 +150,7 @@ def main() -> int:
     parser.add_argument("name", nargs="+", help="a row, all, sound, or list")
     parser.add_argument("--states", type=int, default=0, help="most states for each release")
     parser.add_argument("--jobs", type=int, help="checks at a time")
+    parser.add_argument("--unprivileged", action="store_true", help="without root, as if there were none")
     parser.add_argument("--json", type=Path, help="file for the outcomes")
     parser.add_argument("--keep", type=Path, help="folder for recordings and verdicts")
     asked = parser.parse_args()
@@ -157,6 +163,7 @@ def main() -> int:
     names = [name for word in asked.name for name in groups.get(word, [word])]
     if unknown := [name for name in names if name not in rows]:
         sys.exit(f"no row {unknown[0]}: run.py list")
+    root = os.geteuid() == 0 and not asked.unprivileged
     wrong, told = 0, {}
     for name in names:
         row = rows[name]
@@ -165,7 +172,7 @@ def main() -> int:
             folder = (asked.keep or cache() / "runs") / f"{name}-{version.replace('/', '-')}"
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            found = repeated(row, program, folder, asked.states or row.states, asked.jobs)
+            found = repeated(row, program, folder, asked.states or row.states, asked.jobs, root)
             has_bug = row in ROWS and version == row.versions[0]
             good = has_bug == bool(found.failed)
             wrong += not good
