@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for n in promised.saturating_sub(39).max(1)..=promised {
         let found = tree.begin()?.get(format!("{:04}", n % 40).as_bytes());
         match found {
-            Ok(Some(found)) if found == value(n) || found == value(n + 40) || n + 40 > promised => {}
+            Ok(Some(found)) if found == value(n) || found == value(n + 40) => {}
             Ok(_) => { println!("key {n} was promised and is not there"); std::process::exit(1) }
             Err(why) => { println!("key {n} cannot be read: {why}"); std::process::exit(1) }
         }
