@@ -35,7 +35,10 @@ LINE = "/dev/ttyS0"
 
 def forward(line: int, reply: int) -> None:
     """Sends the guest's marks to the recording; ends with the guest."""
-    with os.fdopen(line, "rb", buffering=0) as lines, os.fdopen(reply, "wb", buffering=0) as replies:
+    with (
+        os.fdopen(line, "rb", buffering=0) as lines,
+        os.fdopen(reply, "wb", buffering=0) as replies,
+    ):
         rest = b""
         while piece := lines.read(4096):
             *whole, rest = (rest + piece).replace(b"\r", b"").split(b"\n")
@@ -88,7 +91,9 @@ def serve(folder: Path) -> subprocess.Popen[bytes]:
     """Starts the daemon that makes the drive a device of the guest."""
     drive = os.environ["DRIVEBAY_NBD"].partition("socket=")[2]
     nbd = f"driver=nbd,node-name=drive,server.type=unix,server.path={drive}"
-    export = f"vhost-user-blk,id=disk,node-name=drive,writable=on,addr.type=unix,addr.path={folder}/disk"
+    export = (
+        f"vhost-user-blk,id=disk,node-name=drive,writable=on,addr.type=unix,addr.path={folder}/disk"
+    )
     words = ["qemu-storage-daemon", "--blockdev", nbd, "--export", export]
     daemon = subprocess.Popen(words)
     while not (folder / "disk").exists():
@@ -109,7 +114,12 @@ class Marks(socketserver.StreamRequestHandler):
 
 def inside(folder: Path) -> None:
     """Process 1 of the guest: mounts, runs the command, and halts."""
-    for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/dev/shm")):
+    for kind, where in (
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("tmpfs", "/run"),
+        ("tmpfs", "/dev/shm"),
+    ):
         subprocess.run(["mount", "-t", kind, kind, where], check=False)
     module = f"/usr/lib/uml/modules/{os.uname().release}/kernel/drivers/block/virtio_blk.ko"
     subprocess.run(["insmod", module], check=False)
@@ -150,7 +160,9 @@ def inside(folder: Path) -> None:
 
 def check(file: str, run: list[str]) -> int:
     """Replays the journal of a state, checks it, and runs the command on its files."""
-    replayed = subprocess.run(["e2fsck", "-f", "-p", file], capture_output=True, text=True, check=False)
+    replayed = subprocess.run(
+        ["e2fsck", "-f", "-p", file], capture_output=True, text=True, check=False
+    )
     if replayed.returncode > 1:
         sys.exit(f"e2fsck: {(replayed.stdout + replayed.stderr).strip()}")
     mounted.command(*mounted.CHECK["ext4"], file)

@@ -27,7 +27,9 @@ fn main() {
         }
         Some(n)
     };
-    (1..=10).for_each(|n| { whole(&format!("./file-{n}")); });
+    (1..=10).for_each(|n| {
+        whole(&format!("./file-{n}"));
+    });
     let found = whole("./current").unwrap_or(0);
     println!("version {promised} was promised, {found} is there");
     std::process::exit((found < promised) as i32);

@@ -150,7 +150,9 @@ def main() -> int:
     parser.add_argument("name", nargs="+", help="a row, all, sound, or list")
     parser.add_argument("--states", type=int, default=0, help="most states for each release")
     parser.add_argument("--jobs", type=int, help="checks at a time")
-    parser.add_argument("--unprivileged", action="store_true", help="without root, as if there were none")
+    parser.add_argument(
+        "--unprivileged", action="store_true", help="without root, as if there were none"
+    )
     parser.add_argument("--json", type=Path, help="file for the outcomes")
     parser.add_argument("--keep", type=Path, help="folder for recordings and verdicts")
     asked = parser.parse_args()
@@ -180,7 +182,8 @@ def main() -> int:
             print(
                 f"{name} {version}: {found.failed} of {found.states} states fail, "
                 f"{found.seconds:.0f} s, {'as expected' if good else 'NOT AS EXPECTED'}"
-                + f": {found.said}" * bool(found.said),
+                + f": {found.said}"
+                * bool(found.said),
                 flush=True,
             )
     if asked.json:

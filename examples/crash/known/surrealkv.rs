@@ -14,7 +14,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_max_memtable_size(64 * 1024)
         .with_level_count(3)
         .build()
-        .map_err(|why| { println!("the database does not open: {why}"); why })?;
+        .map_err(|why| {
+            println!("the database does not open: {why}");
+            why
+        })?;
     if std::env::args().nth(1).as_deref() == Some("work") {
         for n in 1..=150 {
             let mut transaction = tree.begin()?;
@@ -32,8 +35,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let found = tree.begin()?.get(format!("{:04}", n % 40).as_bytes());
         match found {
             Ok(Some(found)) if found == value(n) || found == value(n + 40) => {}
-            Ok(_) => { println!("key {n} was promised and is not there"); std::process::exit(1) }
-            Err(why) => { println!("key {n} cannot be read: {why}"); std::process::exit(1) }
+            Ok(_) => {
+                println!("key {n} was promised and is not there");
+                std::process::exit(1)
+            }
+            Err(why) => {
+                println!("key {n} cannot be read: {why}");
+                std::process::exit(1)
+            }
         }
     }
     std::process::exit(0)

@@ -20,7 +20,9 @@ if sys.argv[1] == "work":
 else:
     promised = int(os.environ["DRIVEBAY_MARK"].replace("mounted", "0"))
     tables = db.execute("SELECT name FROM sqlite_master").fetchall()
-    rows = db.execute("SELECT number, filling FROM rows ORDER BY number").fetchall() if tables else []
+    rows = (
+        db.execute("SELECT number, filling FROM rows ORDER BY number").fetchall() if tables else []
+    )
     if [tuple(row) for row in rows] != [(n, str(n) * 500) for n in range(1, len(rows) + 1)]:
         sys.exit("rows are missing or damaged")
     print(f"{promised} rows were promised, {len(rows)} are there")

@@ -161,9 +161,7 @@ def run(
                 f"output of the check: {output}",
                 f"drivebay crash replay {folder} {failure.smallest}",
             )
-    raise SystemExit(
-        EXIT_CHECK_FAILED if failed else EXIT_USAGE if outcome.is_void else EXIT_DONE
-    )
+    raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_USAGE if outcome.is_void else EXIT_DONE)
 
 
 def _fields(
