@@ -6,9 +6,10 @@ usage: mounted.py [--make ext4|xfs|btrfs] [--noise N] [--seed N] FILE [-- COMMAN
 
 With --make the file system is made first; without it, it is mounted (which replays its journal),
 and checked by its own tool after it is unmounted. The command runs in the root of the file system.
---noise does N times a second what a busy machine does by itself: another program's fsync, write-back
-of a file, or a sync of everything, at random by --seed. A short run on a quiet machine ends before
-any of them. Needs Linux, root and loop devices. Standard library only, so that it can be copied.
+--noise does N times a second what a busy machine does by itself: another program's fsync, the
+write-back of a file, or a sync of everything, at random by --seed. A short run on a quiet machine
+ends before any of them. Needs Linux, root and loop devices. Standard library only, so that it can
+be copied.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ usage: unprivileged.py --make ext4 [--noise N] [--seed N] -- COMMAND...
 
 With --make the file system is made on the drive at $DRIVEBAY_NBD, and the command runs in its root
 inside user-mode Linux, which sees the files of this machine. Without it, e2fsck replays the journal
-of FILE and checks the file system, and the command runs in a folder with the files. qemu-storage-daemon
-(`apt-get install qemu-system-common`) connects the two: the kernel's own driver of a file ignores
-flushes. Standard library only, so that it can be copied, together with mounted.py.
+of FILE and checks the file system, and the command runs in a folder with the files. The drive is
+connected by qemu-storage-daemon (`apt-get install qemu-system-common`): user-mode Linux's own
+driver, ubd, ignores flushes. Standard library only, so that it can be copied with mounted.py.
 """
 
 from __future__ import annotations

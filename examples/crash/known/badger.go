@@ -1,5 +1,5 @@
-// Badger: enough transactions that memtables are flushed to tables; the database must open, and each
-// key that it has must be readable.
+// Badger: enough transactions that memtables are flushed to tables; the database must open, and
+// each key that it has must be readable.
 package main
 
 import (

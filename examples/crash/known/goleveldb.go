@@ -19,7 +19,8 @@ func main() {
 			if err != nil {
 				panic(err)
 			}
-			if err := db.Put([]byte(strconv.Itoa(n)), []byte("value"), &opt.WriteOptions{Sync: true}); err != nil {
+			synced := &opt.WriteOptions{Sync: true}
+			if err := db.Put([]byte(strconv.Itoa(n)), []byte("value"), synced); err != nil {
 				panic(err)
 			}
 			fmt.Println("mark", n)

@@ -1,4 +1,5 @@
-// NeDB: the datafile is rewritten when the database is loaded; documents that were on the drive before must survive.
+// NeDB: the datafile is rewritten by each compaction; documents that were on the drive before must
+// survive.
 const fs = require("fs"), Datastore = require("nedb");
 function mark(text) { fs.writeSync(1, `mark ${text}\n`); fs.readSync(0, Buffer.alloc(16)); }
 function sync(path) { const f = fs.openSync(path, "r"); fs.fsyncSync(f); fs.closeSync(f); }
@@ -8,7 +9,8 @@ if (process.argv[2] === "work") {
     sync("db"); sync(".");  // the program that uses the database syncs what it has
     mark("100");
     let left = 5;
-    const next = () => left-- ? db.persistence.persistCachedDatabase(() => { mark(`100.${left}`); next(); }) : 0;
+    const compacted = () => { mark(`100.${left}`); next(); };
+    const next = () => left-- ? db.persistence.persistCachedDatabase(compacted) : 0;
     next();
   }));
 } else {

@@ -62,7 +62,7 @@ def must(words: list[str | Path], folder: Path, **more: str) -> str:
 
 
 def installed(row: Row, version: str) -> list[str]:
-    """Installs a release, if it is not there yet; the command that runs the row's program with it."""
+    """Installs a release unless it is there; the command that runs the row's script with it."""
     kind = row.script.rpartition(".")[2]
     folder = cache() / f"{row.name}-{version.replace('/', '-')}"
     script = HERE / row.script

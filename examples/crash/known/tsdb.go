@@ -13,7 +13,8 @@ import (
 
 func main() {
 	options := &tsdb.Options{
-		WALSegmentSize: 1 << 20, RetentionDuration: 1 << 60, BlockRanges: []int64{1000, 3000}, NoLockfile: true,
+		WALSegmentSize: 1 << 20, RetentionDuration: 1 << 60, BlockRanges: []int64{1000, 3000},
+		NoLockfile: true,
 	}
 	db, err := tsdb.Open("db", nil, nil, options)
 	if err != nil {

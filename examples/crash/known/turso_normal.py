@@ -1,5 +1,5 @@
-"""Turso (pyturso): with synchronous=NORMAL the last commits may be lost, but what is left is a state
-between two commits, though a checkpoint was cut off.
+"""Turso (pyturso): with synchronous=NORMAL the last commits may be lost, but what is left is the
+state between two commits, also if a checkpoint was cut off.
 """
 
 import sys

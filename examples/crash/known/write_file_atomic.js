@@ -11,7 +11,12 @@ if (process.argv[2] === "work") {
     const name = `settings-${n}.json`;
     if (fs.existsSync(name)) {
       const text = fs.readFileSync(name, "utf8");
-      try { JSON.parse(text); } catch { console.log(`${name} is torn: ${text.length} bytes`); process.exit(1); }
+      try {
+        JSON.parse(text);
+      } catch {
+        console.log(`${name} is torn: ${text.length} bytes`);
+        process.exit(1);
+      }
     }
   }
 }
