@@ -1,5 +1,5 @@
-"""Known durability bugs of programs of package registries: found before their fix, not after it, and
-no false alarm in sound databases. Needs the registries, root and loop devices, or is skipped.
+"""Known durability bugs of programs of package registries: found before their fix, not after it,
+and no false alarm in sound databases. Needs the registries, root and loop devices, or is skipped.
 """
 
 from __future__ import annotations

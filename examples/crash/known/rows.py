@@ -62,6 +62,7 @@ ROWS = (
         package="surrealkv",
         versions=("0.21.1", "0.21.3"),
         script="surrealkv.rs",
+        after="100",
         also=('tokio = { version = "1", features = ["full"] }',),
     ),
     Row(
@@ -146,12 +147,20 @@ SOUND = (
         after="1",
         capacity="256MiB",
     ),
-    Row(name="redb", program="redb", package="redb", versions=("2.6.3",), script="redb.rs"),
+    Row(
+        name="redb",
+        program="redb",
+        package="redb",
+        versions=("2.6.3",),
+        script="redb.rs",
+        after="1",
+    ),
     Row(
         name="rocksdb",
         program="RocksDB (rocksdict)",
         package="rocksdict",
         versions=("0.3.29",),
         script="rocksdb.py",
+        after="1",
     ),
 )
