@@ -94,4 +94,4 @@ def test_every_row_has_its_script_and_a_name_of_its_own(known: ModuleType) -> No
     assert all(len(row.versions) == 2 for row in known.ROWS)
     page = KNOWN.parents[2] / "docs" / "concepts" / "known-bugs.md"
     text = page.read_text(encoding="utf-8")
-    assert all(f"`{row.name}`" in text for row in rows)
+    assert all(f"| `{row.name}`, " in text for row in rows)

@@ -5,7 +5,7 @@ import sys
 
 from rocksdict import Options, Rdict, WriteOptions
 
-options = Options()
+options = Options(raw_mode=True)
 options.create_if_missing(True)
 db = Rdict("db", options)
 synced = WriteOptions()
@@ -13,7 +13,7 @@ synced.sync = True
 db.set_write_options(synced)
 if sys.argv[1] == "work":
     for number in range(1, 21):
-        db[number] = bytes([number]) * 3000
+        db[b"%02d" % number] = bytes([number]) * 3000
         if number % 5 == 0:
             db.flush()
         print("mark", number, flush=True)
@@ -21,7 +21,7 @@ if sys.argv[1] == "work":
 else:
     promised = int(os.environ["DRIVEBAY_MARK"].replace("mounted", "0"))
     rows = sorted(db.items())
-    if rows != [(n, bytes([n]) * 3000) for n in range(1, len(rows) + 1)]:
+    if rows != [(b"%02d" % n, bytes([n]) * 3000) for n in range(1, len(rows) + 1)]:
         sys.exit("rows are missing or damaged")
     print(f"{promised} rows were promised, {len(rows)} are there")
     sys.exit(len(rows) < promised)
