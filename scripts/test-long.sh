@@ -12,7 +12,7 @@ scripts/test.sh
 eval "$(scripts/guest.sh)"
 if may_install; then
     has firefox-esr || has firefox || apt_install "the report in a second browser" firefox-esr
-    if ! has mkfs.xfs || ! has mkfs.btrfs || ! has psql; then
+    if ! has mkfs.xfs || ! has mkfs.btrfs || ! has psql || ! has linux.uml; then
         apt_install "programs of the power-cut examples" xfsprogs btrfs-progs postgresql user-mode-linux qemu-system-common
     fi
 fi
