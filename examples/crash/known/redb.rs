@@ -1,7 +1,7 @@
-//! redb: commits with immediate durability, its default.
+//! redb: commits with immediate durability, its default, with which the file grows.
 use std::io::Write;
 
-use redb::{Database, ReadableTableMetadata, TableDefinition};
+use redb::*; // traits that differ between its releases
 
 const ROWS: TableDefinition<u32, &[u8]> = TableDefinition::new("rows");
 
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().nth(1).as_deref() == Some("work") {
         for n in 1..=20u32 {
             let transaction = db.begin_write()?;
-            transaction.open_table(ROWS)?.insert(n, vec![n as u8; 3000].as_slice())?;
+            transaction.open_table(ROWS)?.insert(n, vec![n as u8; 150_000].as_slice())?;
             transaction.commit()?;
             println!("mark {n}");
             std::io::stdout().flush()?;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(table) => {
             let found = table.len()?;
             for n in 1..=found as u32 {
-                if table.get(n)?.is_none_or(|value| value.value() != vec![n as u8; 3000]) {
+                if table.get(n)?.is_none_or(|value| value.value() != vec![n as u8; 150_000]) {
                     println!("row {n} is missing or damaged");
                     std::process::exit(1);
                 }

@@ -66,6 +66,14 @@ ROWS = (
         also=('tokio = { version = "1", features = ["full"] }',),
     ),
     Row(
+        name="redb",
+        program="redb",
+        package="redb",
+        versions=("2.6.3", "4.6.0"),
+        script="redb.rs",
+        after="1",
+    ),
+    Row(
         name="badger",
         program="Badger",
         package="github.com/dgraph-io/badger/v3",
@@ -148,10 +156,10 @@ SOUND = (
         capacity="256MiB",
     ),
     Row(
-        name="redb",
+        name="redb-4",
         program="redb",
         package="redb",
-        versions=("2.6.3",),
+        versions=("4.6.0",),
         script="redb.rs",
         after="1",
     ),
