@@ -140,8 +140,9 @@ def run(
         notes = list(_notes(info, empty))
         if info["marks"] and not _is_at_risk_at_a_mark(states, coverage["cuts"]):
             notes.append(
-                "at every mark the drive had flushed all that it was given: if a file system is in "
-                "between, it never wrote back by itself, and losses of that were not seen"
+                "at every mark the drive had flushed all that it was given since the first: if a "
+                "file system is in between, it never wrote back by itself, and losses of that "
+                "were not seen"
             )
         failures = list(_failures(states, ordered, one, notes))
     return Outcome(
@@ -197,10 +198,11 @@ def _notes(info: Mapping[str, Any], empty: Verdict) -> Iterator[str]:
 
 
 def _is_at_risk_at_a_mark(states: _core.CrashStates, cuts: int) -> bool:
-    """True if the drive had volatile data at a mark other than the last."""
+    """True if the drive had volatile data at a mark, except what it has from the first cut on."""
     marks = [states.mark_of(f"{cut}:prefix:0") for cut in range(cuts)]
+    first = set(states.lost_units("0:prefix:0")) if cuts else set()
     return any(
-        before != after and states.lost_units(f"{cut}:prefix:0")
+        before != after and set(states.lost_units(f"{cut}:prefix:0")) - first
         for cut, (before, after) in enumerate(itertools.pairwise(marks))
     )
 
