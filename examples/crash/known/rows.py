@@ -102,6 +102,7 @@ ROWS = (
         package="nedb",
         versions=("1.4.0", "1.5.1"),
         script="nedb.js",
+        noise=200,
     ),
     Row(
         name="write-file-atomic",
