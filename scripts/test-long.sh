@@ -12,8 +12,8 @@ scripts/test.sh
 eval "$(scripts/guest.sh)"
 if may_install; then
     has firefox-esr || has firefox || apt_install "the report in a second browser" firefox-esr
-    if ! has mkfs.xfs || ! has mkfs.btrfs || ! has psql; then
-        apt_install "programs of the power-cut examples" xfsprogs btrfs-progs postgresql
+    if ! has mkfs.xfs || ! has mkfs.btrfs || ! has psql || ! has linux.uml; then
+        apt_install "programs of the power-cut examples" xfsprogs btrfs-progs postgresql user-mode-linux qemu-system-common
     fi
 fi
 export DRIVEBAY_LONG=1 DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}

@@ -218,13 +218,22 @@ def _notes(found: Path, check: tuple[str, ...], folder: Path) -> str:
 def test_a_check_that_passes_on_an_empty_drive_is_called_out(
     recorded: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    assert "passes on an empty drive" in _notes(recorded("no-fsync"), ("true",), tmp_path / "a")
+    found = run(Asked(recording=recorded("no-fsync"), check=("true",)), tmp_path / "a", 2, _silent)
+    assert found.is_void and "passes on an empty drive" in " ".join(found.notes)
     looks = (
         "sh",
         "-c",
         "head -c 262144 {} | tr -d '\\0' | head -c 1 | grep -q . || test -z $DRIVEBAY_MARK",
     )
     assert "empty drive" not in _notes(recorded("right-no-fsync"), looks, tmp_path / "b")
+
+
+def test_a_recording_without_write_back_says_what_it_cannot_have_seen(
+    recorded: Callable[[str], Path], tmp_path: Path
+) -> None:
+    said = "never wrote back by itself"
+    assert said in _notes(recorded("right-no-fsync"), ("true",), tmp_path / "a")
+    assert said not in _notes(recorded("no-fsync"), ("true",), tmp_path / "b")
 
 
 def test_a_workload_without_a_flush_was_promised_nothing(
@@ -239,6 +248,8 @@ def test_a_recording_that_is_cut_short_is_called_out(
     short = tmp_path / "short"
     short.write_bytes(recorded("right-no-fsync").read_bytes()[:-5000])
     assert "cut short" in _notes(short, ("true",), tmp_path / "run")
+    told = _drivebay("run", "short", "--out", "again", "--", "true", code=2, folder=tmp_path)
+    assert "error: the recording is cut short" in told
 
 
 def test_a_check_that_hangs_has_failed_and_leaves_nothing_running(

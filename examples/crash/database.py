@@ -6,8 +6,9 @@ usage: database.py work|check KIND [COUNT]
 
 KIND is sqlite-wal, sqlite-rollback, lmdb (needs its Python package), postgresql (needs its server,
 its user postgres, and root), or files: new files that take the place of old ones by rename.
-files-no-fsync and files-no-folder-fsync are that with a bug. The database lies in the folder in
-which it is run.
+files-no-fsync and files-no-folder-fsync are that with a bug. sqlite-off (no sync at all) and
+files-no-sync promise no commit: they fail if what is there is damaged. The database lies in the
+folder in which it is run.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def sqlite(kind: str) -> Iterator[Commit]:
     with closing(sqlite3.connect("db", isolation_level=None)) as db:
         db.execute(f"PRAGMA journal_mode={'WAL' if kind == 'sqlite-wal' else 'DELETE'}")
         # With FULL the unlinking of the journal is not synced: the last commit may be undone.
-        db.execute("PRAGMA synchronous=EXTRA")
+        db.execute(f"PRAGMA synchronous={'OFF' if kind == 'sqlite-off' else 'EXTRA'}")
         db.execute("PRAGMA wal_autocheckpoint=20")
         db.execute("CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, filling BLOB)")
         yield lambda number: db.execute(  # type: ignore[misc,return-value]
@@ -175,10 +176,10 @@ def files(kind: str) -> Iterator[Commit]:
         with open("new", "wb") as file:
             file.write(b"%d\n" % number * 2000)
             file.flush()
-            if kind != "files-no-fsync":
+            if kind not in ("files-no-fsync", "files-no-sync"):
                 os.fsync(file.fileno())
         os.rename("new", "current")
-        if kind != "files-no-folder-fsync":
+        if kind not in ("files-no-folder-fsync", "files-no-sync"):
             folder = os.open(".", os.O_RDONLY)
             os.fsync(folder)
             os.close(folder)
@@ -216,6 +217,8 @@ def main() -> int:
         return 0
     found = count_of(kind)
     promised = int(os.environ.get("DRIVEBAY_MARK") or 0)
+    if kind in ("sqlite-off", "files-no-sync"):
+        promised = 0
     print(f"{promised} were promised, {found} are there")
     return int(found < promised)
 

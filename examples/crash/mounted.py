@@ -2,20 +2,27 @@
 """Runs a command in a file system on a file with a drive's bytes: a workload to be recorded by
 `drivebay crash record`, or the check of a state in `drivebay crash run`.
 
-usage: mounted.py [--make ext4|xfs|btrfs] FILE [-- COMMAND...]
+usage: mounted.py [--make ext4|xfs|btrfs] [--noise N] [--seed N] FILE [-- COMMAND...]
 
 With --make the file system is made first; without it, it is mounted (which replays its journal),
 and checked by its own tool after it is unmounted. The command runs in the root of the file system.
-Needs Linux, root and loop devices. Standard library only, so that it can be copied.
+--noise does N times a second what a busy machine does by itself: another program's fsync, the
+write-back of a file, or a sync of everything, at random by --seed. A short run on a quiet machine
+ends before any of them. Needs Linux, root and loop devices. Standard library only, so that it can
+be copied.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
+import fcntl
 import os
+import random
 import subprocess
 import sys
+import threading
 
 MAKE = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
@@ -33,6 +40,10 @@ FOLDER = "/mnt"
 """Where it is mounted, for the command alone."""
 CLONE_NEWNS = 0x20000
 """unshare(2): mounts of its own."""
+WRITE_AND_WAIT = 7
+"""sync_file_range(2): writes the data of a file back, without a flush of the drive."""
+BTRFS_START_SYNC = 0x80089418
+"""ioctl of btrfs: commits the transaction, without the data that was not allocated yet."""
 
 
 def command(*words: str) -> str:
@@ -43,11 +54,53 @@ def command(*words: str) -> str:
     return done.stdout.strip()
 
 
+def foreign_fsync() -> None:
+    """Syncs a file of another program, and commits the file system's journal."""
+    with open(os.path.join(FOLDER, ".noise"), "ab") as file:
+        file.write(b"noise\n")
+        file.flush()
+        os.fsync(file.fileno())
+        with contextlib.suppress(OSError):  # btrfs alone: the commit that its timer makes
+            fcntl.ioctl(file, BTRFS_START_SYNC, bytes(8))
+
+
+def write_back(choose: random.Random) -> None:
+    """Writes the data of some files back, as the kernel does after a while."""
+    for folder, _, names in os.walk(FOLDER):
+        for name in names:
+            if choose.random() < 0.5:
+                with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as file:
+                    arguments = [ctypes.c_int64(0), ctypes.c_int64(0), WRITE_AND_WAIT]
+                    ctypes.CDLL(None).sync_file_range(file.fileno(), *arguments)
+
+
+def sync_all() -> None:
+    """Syncs the whole file system."""
+    folder = os.open(FOLDER, os.O_RDONLY)
+    ctypes.CDLL(None).syncfs(folder)
+    os.close(folder)
+
+
+def make_noise(times_a_second: float, seed: int, end: threading.Event) -> None:
+    """Makes noise until the end."""
+    choose = random.Random(seed)
+    while not end.wait(choose.expovariate(times_a_second)):
+        kind = choose.random()
+        if kind < 0.5:
+            foreign_fsync()
+        elif kind < 0.9:
+            write_back(choose)
+        else:
+            sync_all()
+
+
 def main() -> int:
     words = sys.argv[1:]
     at = words.index("--") if "--" in words else len(words)
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--make", choices=list(MAKE))
+    parser.add_argument("--noise", type=float, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("file")
     asked, run = parser.parse_args(words[:at]), words[at + 1 :]
     if asked.make:
@@ -60,10 +113,17 @@ def main() -> int:
     command("mount", "--make-rprivate", "/")
     # States that are mounted side by side have one UUID. For btrfs: Linux 6.7, or --jobs 1.
     command("mount", "-o", "loop,nouuid" if is_xfs else "loop", asked.file, FOLDER)
+    end = threading.Event()
+    noise = threading.Thread(target=make_noise, args=(asked.noise, asked.seed, end))
     try:
         kind = command("findmnt", "-fno", "FSTYPE", "--mountpoint", FOLDER)
+        if asked.noise:
+            noise.start()
         code = subprocess.run(run, cwd=FOLDER, check=False).returncode if run else 0
     finally:
+        end.set()
+        if noise.ident:
+            noise.join()
         command("umount", FOLDER)  # which detaches the loop device
     if not asked.make:
         command(*CHECK[kind], asked.file)

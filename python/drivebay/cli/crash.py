@@ -10,7 +10,7 @@ from drivebay.cli import complete, options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import print_json, say, say_notes, show
 from drivebay.common import units
-from drivebay.common.errors import EXIT_CHECK_FAILED, EXIT_DONE
+from drivebay.common.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_USAGE
 
 if TYPE_CHECKING:
     from drivebay.crash.run import Asked
@@ -92,7 +92,8 @@ Examples:
 {} is a file with a state; the check may write to it. $DRIVEBAY_MARK is the
 last mark before the cut, $DRIVEBAY_STATE the name of the state. The check
 exits with 0 if the state is good. Exit codes of run: 0 all states are good; 1
-some are not."""
+some are not; 2 a pass proves nothing, because the check passes on an empty
+drive or the recording is cut short."""
 )
 def run(
     recording: Path = argument("RECORDING", "Recording, or a log of Linux's dm-log-writes."),
@@ -160,7 +161,7 @@ def run(
                 f"output of the check: {output}",
                 f"drivebay crash replay {folder} {failure.smallest}",
             )
-    raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_DONE)
+    raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_USAGE if outcome.is_void else EXIT_DONE)
 
 
 def _fields(

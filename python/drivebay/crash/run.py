@@ -8,6 +8,7 @@ states.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import queue
@@ -79,7 +80,8 @@ class Failure:
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Findings of a run: `verdicts` by state; `failures` by kind, at most `KINDS_MAX`; `coverage`
-    and `info` as returned by the core; `notes` for the user.
+    and `info` as returned by the core; `notes` for the user. `is_void`: True if a pass proves
+    nothing, because the check passes on an empty drive or the recording is cut short.
     """
 
     verdicts: Mapping[str, Verdict]
@@ -87,6 +89,7 @@ class Outcome:
     coverage: Mapping[str, Any]
     info: Mapping[str, Any]
     notes: Sequence[str]
+    is_void: bool
 
     @property
     def failed(self) -> list[str]:
@@ -135,8 +138,21 @@ def run(
         _check_all(states, asked, names, found, journal, jobs, place, tell)
         ordered = {name: found[name] for name in names if name in found}
         notes = list(_notes(info, empty))
+        if info["marks"] and not _is_at_risk_at_a_mark(states, coverage["cuts"]):
+            notes.append(
+                "at every mark the drive had flushed all that it was given since the first: if a "
+                "file system is in between, it never wrote back by itself, and losses of that "
+                "were not seen"
+            )
         failures = list(_failures(states, ordered, one, notes))
-    return Outcome(verdicts=ordered, failures=failures, coverage=coverage, info=info, notes=notes)
+    return Outcome(
+        verdicts=ordered,
+        failures=failures,
+        coverage=coverage,
+        info=info,
+        notes=notes,
+        is_void=info["is_truncated"] or not empty.failed,
+    )
 
 
 def _failures(
@@ -168,7 +184,7 @@ def _failures(
 def _notes(info: Mapping[str, Any], empty: Verdict) -> Iterator[str]:
     """Yields the reasons for which the outcome proves less than it seems to."""
     if not empty.failed:
-        yield "warning: the check passes on an empty drive: it may not look at what was written"
+        yield "error: the check passes on an empty drive: it may not look at what was written"
     if not info["flushes"]:
         yield "warning: the workload has no flush and no FUA: the drive has promised it nothing"
     elif info["rules"]["ignores_flush"]:
@@ -178,7 +194,17 @@ def _notes(info: Mapping[str, Any], empty: Verdict) -> Iterator[str]:
     if not info["marks"]:
         yield "no marks: the check cannot know what was promised when the power was cut"
     if info["is_truncated"]:
-        yield "warning: the recording is cut short: what is whole was checked"
+        yield "error: the recording is cut short: what is whole was checked"
+
+
+def _is_at_risk_at_a_mark(states: _core.CrashStates, cuts: int) -> bool:
+    """True if the drive had volatile data at a mark, except what it has from the first cut on."""
+    marks = [states.mark_of(f"{cut}:prefix:0") for cut in range(cuts)]
+    first = set(states.lost_units("0:prefix:0")) if cuts else set()
+    return any(
+        before != after and set(states.lost_units(f"{cut}:prefix:0")) - first
+        for cut, (before, after) in enumerate(itertools.pairwise(marks))
+    )
 
 
 def _line(verdict: Verdict) -> str:
