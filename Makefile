@@ -60,8 +60,9 @@ lock: setup ## newest packages into the lock files (then run `make test`)
 	@$(LOCK) pyproject.toml --extra lab --group tests -c requirements.lock -o requirements-dev.lock
 	@echo uv | $(LOCK) - -o requirements-tools.lock
 
-stub: setup ## the types of the Rust core again, from what it says of itself
+stub: setup ## the types of the Rust core and the fields of loads again, from what it says of itself
 	@.venv/bin/python scripts/stub.py
+	@.venv/bin/python scripts/load_fields.py
 
 wheel: setup ## a wheel and a source distribution to install elsewhere, into target/wheels; optimised if that was made
 	@.venv/bin/python scripts/manpage.py >/dev/null

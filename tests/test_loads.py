@@ -3,9 +3,11 @@ virtual and by fio."""
 
 from __future__ import annotations
 
-import json
+import inspect
 import math
+import runpy
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,12 @@ from drivebay import Workload, _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
 from drivebay.definitions.scaling import scaled_test
-from drivebay.definitions.suites import loads
 from drivebay.library.result import Samples
+from drivebay.targets.fio import job as fio_job
+from drivebay.targets.fio import target as fio_target
 from drivebay.targets.fio.job import jobs_together
 
+TOP = Path(__file__).resolve().parent.parent
 BLOCKS = 10_000
 SPAN = BLOCKS * 4096
 
@@ -247,18 +251,26 @@ def test_jobs_at_the_same_time_have_results_of_their_own() -> None:
 
 
 def test_suites_and_the_library_describe_the_cores_loads() -> None:
-    described = {name: json.loads(default) for name, default, _ in _core.workload_fields()}
-    where_and_until = {"span_start_bytes", "span_bytes", "stop"}
-    assert drivebay.Workload.model_fields["weight"].default == described.pop("weight"), (
+    script = runpy.run_path(str(TOP / "scripts" / "load_fields.py"))
+    made = Path(inspect.getfile(suites.LoadFields)).read_text(encoding="utf-8")
+    assert script["generated"]() == made, ".venv/bin/python scripts/load_fields.py"
+    fields = {field["name"]: field for field in _core.workload_fields()}
+    assert drivebay.Workload.model_fields["weight"].default == int(fields["weight"]["default"]), (
         "arbitration among jobs is the library's; fio has none to give a suite on a real drive"
     )
-    assert set(loads.Requests.model_fields) - {"content"} == set(described) - where_and_until
-    for name in set(described) - where_and_until:
-        in_a_suite, in_the_library = (
-            of.model_fields[name] for of in (loads.Requests, drivebay.Workload)
+    described = suites.Workload.model_json_schema()["properties"]
+    for name, field in suites.LoadFields.model_fields.items():
+        assert drivebay.Workload.model_fields[name].default == field.default
+        assert described[name]["description"].startswith(fields[name]["doc"])
+        assert f"    {name}\n        {fields[name]['doc'][:40]}" in (
+            drivebay.Workload.__doc__ or ""
         )
-        assert in_a_suite.is_required() or in_a_suite.default == described[name], name
-        assert in_the_library.default == described[name], name
+
+
+def test_a_real_drive_gets_or_refuses_every_field_of_a_load() -> None:
+    code = inspect.getsource(fio_job) + inspect.getsource(fio_target)
+    fields = [name for name in suites.LoadFields.model_fields if not name.startswith("zone_")]
+    assert [name for name in fields if name not in code] == [], "these need a line in fio/job.py"
 
 
 def test_fio_gets_the_same_load_in_its_own_words() -> None:
