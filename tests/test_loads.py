@@ -168,6 +168,8 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"trim_percent": 60, "read_percent": 50}, "at most 100 with read_percent"),
         ({"trim_percent": 100}, "must be 0 to below 100"),
         ({"trim_percent": 10, "pattern": "sequential"}, "for random offsets"),
+        ({"percentage_random": 101}, "percentage_random: 101 is not allowed; must be 0 to 100"),
+        ({"percentage_random": 50, "offsets": "permutation"}, "only for random, uniform offsets"),
         ({"fsync": 0}, "fsync: 0 is not allowed; must be at least 1"),
         ({"fsync": 1, "read_percent": 100}, "with writes"),
         ({"fsync": 1, "read_percent": 90, "trim_percent": 10}, "with writes"),
@@ -273,6 +275,19 @@ def test_a_real_drive_gets_or_refuses_every_field_of_a_load() -> None:
     assert [name for name in fields if name not in code] == [], "these need a line in fio/job.py"
 
 
+@pytest.mark.parametrize("share", [0, 30])
+def test_a_share_of_the_offsets_is_random_and_the_others_follow_their_predecessor(
+    share: int,
+) -> None:
+    taken = samples(percentage_random=share, read_percent=50, ios=20_000, queue_depth=1)
+    for side in (taken.is_write, ~taken.is_write):
+        offsets = taken.offset_bytes[side]
+        follows = (np.diff(offsets.astype(np.int64)) % SPAN) == 4096
+        assert follows.mean() == pytest.approx(1 - share / 100, abs=0.015)
+    words = ", 30 % at random offsets and the others in sequence, 4 KiB"
+    assert (words in Workload(percentage_random=share).words()) == (share == 30)
+
+
 def test_fio_gets_the_same_load_in_its_own_words() -> None:
     load = suites.Workload(
         pattern="random", read_percent=70, block_bytes=4096, queue_depth=8, duration_s=1,
@@ -292,13 +307,19 @@ def test_fio_gets_the_same_load_in_its_own_words() -> None:
         "thinktime_blocks_type=issue",
     ):
         assert f"\n{line}\n" in job
-    assert "fsync" not in job and "\nrate=" not in job
+    assert "fsync" not in job and "\nrate=" not in job and "percentage_random" not in job
     capped = load.model_copy(update={"rate_mb_per_s": 10.0})
     job = jobs_together([("x", capped, 0, 2**24)], engine="psync", seed=1)
     assert "\nrate=7000000,3000000\n" in job and "\nrate_iops=700,300\n" in job
     flushes = load.model_copy(update={"rate_iops": None, "rate_process": "linear", "fsync": 8})
     job = jobs_together([("x", flushes, 0, 2**24)], engine="psync", seed=1)
     assert "\nfsync=8\n" in job
+    partly = suites.Workload(
+        pattern="random", read_percent=70, block_bytes=4096, queue_depth=8, duration_s=1,
+        percentage_random=30,
+    )  # fmt: skip
+    job = jobs_together([("x", partly, 0, 2**24)], engine="psync", seed=1)
+    assert "\npercentage_random=30\n" in job
     next_to = load.model_copy(update={"offsets": "zipf:1.0"})
     job = jobs_together([("x", next_to, 0, 2**24)], engine="psync", seed=1)
     assert "\nrandom_distribution=zipf:1.0001\n" in job, "fio refuses 1"

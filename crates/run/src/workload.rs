@@ -177,6 +177,10 @@ fields! {
     /// one of four open zones, in order inside of it; a random other zone replaces a full one, and
     /// is trimmed before its first write). The same blocks are popular in every load on a span.
     offsets: Offsets = Offsets::Uniform;
+    /// Share of random addresses, in per cent, as fio's `percentage_random`. The other requests are
+    /// sequential: a read follows the previous read and a write the previous write, or it begins
+    /// again at the start of the span.
+    percentage_random: u8 = 100, ", {} % at random offsets and the others in sequence";
     /// Streams of a mixed sequential load: one of reads and one of writes ("each", as in fio), or
     /// one whose requests are reads or writes at random ("shared", as in Iometer).
     streams: Streams = Streams::Each;
@@ -284,6 +288,14 @@ const RULES: &[Rule] = &[
     rule("offsets", "uniform for a sequential workload", |w| {
         w.pattern == Pattern::Random || w.offsets == Offsets::Uniform
     }),
+    rule(
+        "percentage_random",
+        "0 to 100; below 100 only for random, uniform offsets without trims in one queue",
+        |w| {
+            let plain = w.is_random() && w.offsets == Offsets::Uniform && w.trim_percent == 0.0;
+            w.percentage_random == 100 || w.percentage_random < 100 && plain && w.queues == 1
+        },
+    ),
     rule("streams", "each, except for mixed sequential workloads", |w| {
         w.streams == Streams::Each || w.pattern == Pattern::Sequential && w.is_mixed()
     }),

@@ -29,6 +29,11 @@ class LoadFields(Data):
         is trimmed before its first write). The same blocks are popular in every load on a span.
         Allowed: uniform for a sequential workload; open zones only for random writes of one size in
         one queue.
+    percentage_random
+        Share of random addresses, in per cent, as fio's `percentage_random`. The other requests are
+        sequential: a read follows the previous read and a write the previous write, or it begins
+        again at the start of the span. Allowed: 0 to 100; below 100 only for random, uniform
+        offsets without trims in one queue.
     streams
         Streams of a mixed sequential load: one of reads and one of writes ("each", as in fio), or
         one whose requests are reads or writes at random ("shared", as in Iometer). Allowed: each,
@@ -98,6 +103,7 @@ class LoadFields(Data):
 
     pattern: Literal["random", "sequential"] = "random"
     offsets: str = "uniform"
+    percentage_random: int = 100
     streams: Literal["each", "shared"] = "each"
     read_percent: Share = 0
     trim_percent: Share = 0

@@ -60,7 +60,7 @@ _OFFSETS = {
 }
 
 
-SAME = ("fsync",)
+SAME = ("fsync", "percentage_random")
 """Fields that are options of fio with the same name and meaning."""
 SCATTERED = "zoned-scattered:"
 NEXT_TO_1 = "zipf:1.0001"
