@@ -281,8 +281,8 @@ def test_a_share_of_the_offsets_is_random_and_the_others_follow_their_predecesso
 ) -> None:
     taken = samples(percentage_random=share, read_percent=50, ios=20_000, queue_depth=1)
     for side in (taken.is_write, ~taken.is_write):
-        offsets = taken.offset_bytes[side]
-        follows = (np.diff(offsets.astype(np.int64)) % SPAN) == 4096
+        offsets = taken.offset_bytes[side].astype(np.int64)
+        follows = (offsets[1:] - offsets[:-1]) % SPAN == 4096
         assert follows.mean() == pytest.approx(1 - share / 100, abs=0.015)
     words = ", 30 % at random offsets and the others in sequence, 4 KiB"
     assert (words in Workload(percentage_random=share).words()) == (share == 30)
