@@ -91,7 +91,7 @@ def test_a_zone_that_gets_all_accesses_is_worn_as_a_span_of_its_size_is() -> Non
     def amplification(**load: Any) -> float:
         device = drivebay.drive("sm951-ahci-512").scaled(1 / 128).device()
         device.fill()
-        device.run(Workload(bytes=2 * device.capacity_bytes, **load))
+        device.run(Workload(bytes=device.capacity_bytes, **load))
         return device.run(Workload(bytes=device.capacity_bytes, **load)).waf
 
     half = drivebay.drive("sm951-ahci-512").scaled(1 / 128).device().capacity_bytes // 2
@@ -218,7 +218,7 @@ def test_trims_of_a_mix_count_apart_and_free_space() -> None:
 
     def amplification(trims: float) -> float:
         worn = device.copy()
-        worn.run(Workload(bytes=4 * device.capacity_bytes, trim_percent=trims))
+        worn.run(Workload(bytes=device.capacity_bytes, trim_percent=trims))
         last = worn.run(Workload(ios=200_000, trim_percent=trims))
         assert last.ios + last.trims == 200_000
         assert last.trims / 200_000 == pytest.approx(trims / 100, abs=0.005)
