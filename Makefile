@@ -61,8 +61,9 @@ lock: setup ## newest packages into the lock files (then run `make test`)
 	@$(LOCK) --group release -c requirements.lock -o requirements-release.lock
 	@echo uv | $(LOCK) - -o requirements-tools.lock
 
-stub: setup ## the types of the Rust core again, from what it says of itself
+stub: setup ## the types of the Rust core and the fields of loads again, from what it says of itself
 	@.venv/bin/python scripts/stub.py
+	@.venv/bin/python scripts/load_fields.py
 
 wheel: ## a wheel for this machine and a source distribution, into target/wheels; optimised if that was made
 	@PYTHON="$(PYTHON)" scripts/release.sh --wheel

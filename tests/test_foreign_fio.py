@@ -108,6 +108,26 @@ def test_threads_reported_as_one_are_counted_without_the_flag(tmp_path: Path) ->
     assert one(tmp_path, document(*apart))[0].queue_depth == 12
 
 
+@pytest.mark.parametrize(
+    ("given", "share", "lacks"),
+    [
+        ({"percentage_random": "30", "norandommap": "1"}, 30, False),
+        ({"percentage_random": "30,30"}, 30, False),
+        ({"percentage_random": "30,70", "norandommap": "1"}, 100, True),
+        ({"percentage_random": "30", "norandommap": "0"}, 100, True),
+        ({"percentage_random": "30", "rw": "read"}, 100, False),
+    ],
+)
+def test_a_share_of_random_offsets_is_taken_where_fio_uses_it_and_named_where_it_is_not_kept(
+    tmp_path: Path, given: dict[str, str], share: int, lacks: bool
+) -> None:
+    load, warnings = one(
+        tmp_path, document(entry(reads=30_000, outstanding=3.9, **options(**given)))
+    )
+    assert load.percentage_random == share
+    assert ("lacks percentage_random=" in warnings) == lacks, warnings
+
+
 def test_a_group_of_several_jobs_has_not_the_options_of_the_first(tmp_path: Path) -> None:
     both = entry(reads=60_000, writes=20_000, threads=2, outstanding=20, **options())
     step = imported(tmp_path, document(both))

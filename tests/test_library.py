@@ -93,13 +93,14 @@ def test_changes_are_made_at_once_whatever_their_order(changes: dict[str, Any]) 
 
 
 def test_a_run_begins_cool_and_says_if_it_did_not() -> None:
-    drive = drivebay.drive("sm951-ahci-512")
+    """An eighth of a drive is hot once it is filled, in air of 50 degrees."""
+    drive = drivebay.drive("sm951-ahci-512").scaled(1 / 8).with_(ambient_c=50)
     load = Workload(pattern="sequential", block_bytes=2**17, queue_depth=32, duration_s=5)
     rested = drivebay.run(drive, load)
     assert not rested.began_throttled and rested.mb_per_s == pytest.approx(1550, rel=0.01)
     with pytest.warns(UserWarning, match=r"began with the drive throttled.*device.rest\(1800\)"):
         hot = drivebay.run(drive, load, rest_s=0)
-    assert hot.began_throttled and hot.mb_per_s == pytest.approx(75, rel=0.01)
+    assert hot.began_throttled and hot.mb_per_s < 0.7 * rested.mb_per_s
     device = drive.device()
     device.prepare()
     assert device.run(load).mb_per_s == rested.mb_per_s

@@ -3,9 +3,11 @@ virtual and by fio."""
 
 from __future__ import annotations
 
-import json
+import inspect
 import math
+import runpy
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,12 @@ from drivebay import Workload, _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
 from drivebay.definitions.scaling import scaled_test
-from drivebay.definitions.suites import loads
 from drivebay.library.result import Samples
+from drivebay.targets.fio import job as fio_job
+from drivebay.targets.fio import target as fio_target
 from drivebay.targets.fio.job import jobs_together
 
+TOP = Path(__file__).resolve().parent.parent
 BLOCKS = 10_000
 SPAN = BLOCKS * 4096
 
@@ -87,7 +91,7 @@ def test_a_zone_that_gets_all_accesses_is_worn_as_a_span_of_its_size_is() -> Non
     def amplification(**load: Any) -> float:
         device = drivebay.drive("sm951-ahci-512").scaled(1 / 128).device()
         device.fill()
-        device.run(Workload(bytes=2 * device.capacity_bytes, **load))
+        device.run(Workload(bytes=device.capacity_bytes, **load))
         return device.run(Workload(bytes=device.capacity_bytes, **load)).waf
 
     half = drivebay.drive("sm951-ahci-512").scaled(1 / 128).device().capacity_bytes // 2
@@ -164,6 +168,8 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"trim_percent": 60, "read_percent": 50}, "at most 100 with read_percent"),
         ({"trim_percent": 100}, "must be 0 to below 100"),
         ({"trim_percent": 10, "pattern": "sequential"}, "for random offsets"),
+        ({"percentage_random": 101}, "percentage_random: 101 is not allowed; must be 0 to 100"),
+        ({"percentage_random": 50, "offsets": "permutation"}, "only for random, uniform offsets"),
         ({"fsync": 0}, "fsync: 0 is not allowed; must be at least 1"),
         ({"fsync": 1, "read_percent": 100}, "with writes"),
         ({"fsync": 1, "read_percent": 90, "trim_percent": 10}, "with writes"),
@@ -212,7 +218,7 @@ def test_trims_of_a_mix_count_apart_and_free_space() -> None:
 
     def amplification(trims: float) -> float:
         worn = device.copy()
-        worn.run(Workload(bytes=4 * device.capacity_bytes, trim_percent=trims))
+        worn.run(Workload(bytes=device.capacity_bytes, trim_percent=trims))
         last = worn.run(Workload(ios=200_000, trim_percent=trims))
         assert last.ios + last.trims == 200_000
         assert last.trims / 200_000 == pytest.approx(trims / 100, abs=0.005)
@@ -247,18 +253,39 @@ def test_jobs_at_the_same_time_have_results_of_their_own() -> None:
 
 
 def test_suites_and_the_library_describe_the_cores_loads() -> None:
-    described = {name: json.loads(default) for name, default, _ in _core.workload_fields()}
-    where_and_until = {"span_start_bytes", "span_bytes", "stop"}
-    assert drivebay.Workload.model_fields["weight"].default == described.pop("weight"), (
+    script = runpy.run_path(str(TOP / "scripts" / "load_fields.py"))
+    made = Path(inspect.getfile(suites.LoadFields)).read_text(encoding="utf-8")
+    assert script["generated"]() == made, ".venv/bin/python scripts/load_fields.py"
+    fields = {field["name"]: field for field in _core.workload_fields()}
+    assert drivebay.Workload.model_fields["weight"].default == int(fields["weight"]["default"]), (
         "arbitration among jobs is the library's; fio has none to give a suite on a real drive"
     )
-    assert set(loads.Requests.model_fields) - {"content"} == set(described) - where_and_until
-    for name in set(described) - where_and_until:
-        in_a_suite, in_the_library = (
-            of.model_fields[name] for of in (loads.Requests, drivebay.Workload)
+    described = suites.Workload.model_json_schema()["properties"]
+    for name, field in suites.LoadFields.model_fields.items():
+        assert drivebay.Workload.model_fields[name].default == field.default
+        assert described[name]["description"].startswith(fields[name]["doc"])
+        assert f"    {name}\n        {fields[name]['doc'][:40]}" in (
+            drivebay.Workload.__doc__ or ""
         )
-        assert in_a_suite.is_required() or in_a_suite.default == described[name], name
-        assert in_the_library.default == described[name], name
+
+
+def test_a_real_drive_gets_or_refuses_every_field_of_a_load() -> None:
+    code = inspect.getsource(fio_job) + inspect.getsource(fio_target)
+    fields = [name for name in suites.LoadFields.model_fields if not name.startswith("zone_")]
+    assert [name for name in fields if name not in code] == [], "these need a line in fio/job.py"
+
+
+@pytest.mark.parametrize("share", [0, 30])
+def test_a_share_of_the_offsets_is_random_and_the_others_follow_their_predecessor(
+    share: int,
+) -> None:
+    taken = samples(percentage_random=share, read_percent=50, ios=20_000, queue_depth=1)
+    for side in (taken.is_write, ~taken.is_write):
+        offsets = taken.offset_bytes[side].astype(np.int64)
+        follows = (offsets[1:] - offsets[:-1]) % SPAN == 4096
+        assert follows.mean() == pytest.approx(1 - share / 100, abs=0.015)
+    words = ", 30 % at random offsets and the others in sequence, 4 KiB"
+    assert (words in Workload(percentage_random=share).words()) == (share == 30)
 
 
 def test_fio_gets_the_same_load_in_its_own_words() -> None:
@@ -280,13 +307,19 @@ def test_fio_gets_the_same_load_in_its_own_words() -> None:
         "thinktime_blocks_type=issue",
     ):
         assert f"\n{line}\n" in job
-    assert "fsync" not in job and "\nrate=" not in job
+    assert "fsync" not in job and "\nrate=" not in job and "percentage_random" not in job
     capped = load.model_copy(update={"rate_mb_per_s": 10.0})
     job = jobs_together([("x", capped, 0, 2**24)], engine="psync", seed=1)
     assert "\nrate=7000000,3000000\n" in job and "\nrate_iops=700,300\n" in job
     flushes = load.model_copy(update={"rate_iops": None, "rate_process": "linear", "fsync": 8})
     job = jobs_together([("x", flushes, 0, 2**24)], engine="psync", seed=1)
     assert "\nfsync=8\n" in job
+    partly = suites.Workload(
+        pattern="random", read_percent=70, block_bytes=4096, queue_depth=8, duration_s=1,
+        percentage_random=30,
+    )  # fmt: skip
+    job = jobs_together([("x", partly, 0, 2**24)], engine="psync", seed=1)
+    assert "\npercentage_random=30\n" in job
     next_to = load.model_copy(update={"offsets": "zipf:1.0"})
     job = jobs_together([("x", next_to, 0, 2**24)], engine="psync", seed=1)
     assert "\nrandom_distribution=zipf:1.0001\n" in job, "fio refuses 1"

@@ -78,9 +78,9 @@ def test_a_drive_with_an_slc_cache_places_data_without_it() -> None:
 def test_placement_gains_where_lifetimes_differ() -> None:
     """The example's study, short: skewed overwrites, apart from what they overwrite and with it."""
     study = runpy.run_path(str(STUDY))
-    drive = drivebay.drive("pm9a3-960").scaled(1 / 128)
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 256)
     got = {
-        way: study["amplification"](drive.with_(words) if words else drive, handles, "zipf:1.2", 30)
+        way: study["amplification"](drive.with_(words) if words else drive, handles, "zipf:1.2", 15)
         for way, (words, handles) in study["WAYS"].items()
     }
     whole = {way: figures[0] for way, figures in got.items()}
@@ -140,10 +140,10 @@ def test_uniform_overwrites_gain_nothing_and_a_stream_in_sequence_is_collected_t
     """All is as likely to be overwritten next; what would soon have been overwritten in circles is
     copied before, as the random streams need room."""
     study = runpy.run_path(str(STUDY))
-    drive = drivebay.drive("pm9a3-960").scaled(1 / 128)
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 256)
     ways = {way: study["WAYS"][way] for way in ("no placement", "persistently isolated")}
     mixed, apart = (
-        study["amplification"](drive.with_(words) if words else drive, handles, "uniform", 30)
+        study["amplification"](drive.with_(words) if words else drive, handles, "uniform", 15)
         for words, handles in ways.values()
     )
     assert apart[0] == pytest.approx(mixed[0], rel=0.15)

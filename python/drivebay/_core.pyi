@@ -1240,5 +1240,9 @@ def victim_policies() -> list[tuple[str, str, str | None]]:
     parameter, if there is one.
     """
 
-def workload_fields() -> list[tuple[str, str, str]]:
-    """Returns the fields of a workload: name, default as JSON, and allowed values on any drive."""
+def workload_fields() -> list[dict[str, str]]:
+    """
+    Returns the fields of a workload in the core's order, each as a table of `name`, `kind` (its
+    type in Rust), `default` as JSON, `doc`, `allowed` values on any drive, and `suffix` for
+    descriptions, with `{}` for the value.
+    """

@@ -47,7 +47,7 @@ def _section(schema: dict[str, Any], level: int) -> str:
         )
         for name, field in schema.get("properties", {}).items()
     ]
-    fields = table(("Field", "Type", "Allowed", "Default"), rows)
+    fields = table(("Field", "Type", "Meaning, allowed values", "Default"), rows)
     return f"{'#' * level} {title}\n\n{description}\n\n{fields}"
 
 

@@ -32,8 +32,8 @@ pub fn greedy_formula(alpha: f64, b: f64) -> f64 {
 }
 
 /// Write amplification of uniform random writes on `blocks` blocks of `b` pages, after as many
-/// random writes as `warm_up` times the user capacity.
-fn simulated(policy: (&str, i64), alpha: f64, blocks: u32, b: u32, warm_up: u64) -> f64 {
+/// random writes as `passes.0` times the user capacity; measured over `passes.1` times it.
+fn simulated(policy: (&str, i64), alpha: f64, blocks: u32, b: u32, passes: (u64, u64)) -> f64 {
     let user = (f64::from(blocks) * f64::from(b) / alpha).round() as u32;
     let mut device = Profile::sm951()
         .one_die(blocks, b, user)
@@ -48,9 +48,9 @@ fn simulated(policy: (&str, i64), alpha: f64, blocks: u32, b: u32, warm_up: u64)
         let draws = (0..count).map(|_| page(Op::Write, rng.below(u64::from(user))));
         one_by_one(device, draws);
     };
-    random(&mut device, &mut rng, warm_up * u64::from(user));
+    random(&mut device, &mut rng, passes.0 * u64::from(user));
     let before = device.counters();
-    random(&mut device, &mut rng, 3 * u64::from(user));
+    random(&mut device, &mut rng, passes.1 * u64::from(user));
     let after = device.counters();
     (after.placed_pages - before.placed_pages) as f64
         / (after.host_pages - before.host_pages) as f64
@@ -73,10 +73,10 @@ fn closed_forms_reproduce_published_values() {
 
 #[test]
 fn greedy_collection_meets_its_closed_form() {
-    let blocks = repeated(8192);
+    let blocks = repeated(4096);
     for &alpha in &[1.3, 1.07351][..repeated(2) as usize] {
         assert_within(
-            simulated(("greedy", 1), alpha, blocks, 128, 4),
+            simulated(("greedy", 1), alpha, blocks, 128, (4, 3)),
             greedy_formula(alpha, 128.0),
             1.0,
         );
@@ -85,9 +85,9 @@ fn greedy_collection_meets_its_closed_form() {
 
 #[test]
 fn fifo_collection_meets_its_closed_form() {
-    let blocks = repeated(8192);
+    let blocks = repeated(4096);
     for &alpha in &[1.3, 1.07351][..repeated(2) as usize] {
-        assert_within(simulated(("fifo", 1), alpha, blocks, 128, 4), fifo_formula(alpha), 0.5);
+        assert_within(simulated(("fifo", 1), alpha, blocks, 128, (4, 3)), fifo_formula(alpha), 0.5);
     }
 }
 
@@ -95,14 +95,16 @@ fn fifo_collection_meets_its_closed_form() {
 fn two_choices_meet_the_mean_field() {
     // Mean field of Van Houdt's equations for b = 64.
     for &(d, alpha, expected) in &[(2, 1.3, 3.085), (10, 1.1, 5.450)][..repeated(2) as usize] {
-        assert_within(simulated(("d-choices", d), alpha, repeated(16384), 64, 4), expected, 0.7);
+        let got = simulated(("d-choices", d), alpha, repeated(8192), 64, (4, 3));
+        assert_within(got, expected, 0.7);
     }
 }
 
 #[test]
 fn one_choice_is_random_collection() {
     // A = alpha / (alpha - 1). The oldest blocks are met by chance alone: a long warm-up.
-    assert_within(simulated(("d-choices", 1), 1.3, repeated(8192), 64, 20), 1.3 / 0.3, 1.0);
+    let got = simulated(("d-choices", 1), 1.3, repeated(2048), 64, (20, 12));
+    assert_within(got, 1.3 / 0.3, 1.0);
 }
 
 /// At queue depth 1 nothing waits: host + fetch + cores + tR + channel + link + completion +

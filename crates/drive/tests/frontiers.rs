@@ -20,18 +20,19 @@ use crate::support::{Profile, one_by_one, page};
 use drivebay_drive::{Io, Op, VICTIM_POLICIES};
 use drivebay_units::Rng;
 
-const BLOCKS: usize = 512;
+const BLOCKS: usize = 256;
 const PAGES: usize = 64;
-const USER: usize = 27_306; // a spare factor of 1.2
-const WARM_UP: usize = 5 * USER;
+const USER: usize = 13_653; // a spare factor of 1.2
+/// Both simulations get the same writes from the first on, so they need not reach a steady state.
+const WARM_UP: usize = USER;
 /// Superblocks drawn by d-choices.
 const CHOICES: u64 = 10;
 /// Superblocks in the window of the windowed policy.
-const WINDOW: usize = 32;
+const WINDOW: usize = 16;
 /// Number of measured writes. Policies that draw blocks use the drive's own random numbers: more
 /// writes reduce the effect of chance.
 fn measured(policy: &str) -> usize {
-    if policy == "d-choices" { 12 * USER } else { 2 * USER }
+    if policy == "d-choices" { 24 * USER } else { 2 * USER }
 }
 /// No block.
 const NONE: usize = usize::MAX;

@@ -113,9 +113,10 @@ fn a_drive_lives_on_from_a_saved_state_as_it_would_have() {
 /// each window, of twice the drive's programs, that is not simulated. Blocks are small, because
 /// their number matters.
 fn life(seed: u64, times: f64) -> f64 {
-    const PAGES: u64 = 5_000;
+    const PAGES: u64 = 1_250;
     let profile = Profile::sm951()
-        .one_die(200, 32, PAGES as u32)
+        .one_die(200, 8, PAGES as u32)
+        .set("write_buffer.size_kib", 256)
         .cool()
         .wearing()
         .set("reliability.block_life_cycles", 400)

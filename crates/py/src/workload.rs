@@ -1,5 +1,7 @@
 //! Python bindings of workloads: documents in the core's own form.
 
+use std::collections::BTreeMap;
+
 use drivebay_run::Workload;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,8 +28,10 @@ impl PyWorkload {
     }
 }
 
-/// Returns the fields of a workload: name, default as JSON, and allowed values on any drive.
+/// Returns the fields of a workload in the core's order, each as a table of `name`, `kind` (its
+/// type in Rust), `default` as JSON, `doc`, `allowed` values on any drive, and `suffix` for
+/// descriptions, with `{}` for the value.
 #[pyfunction]
-pub(crate) fn workload_fields() -> Vec<(String, String, String)> {
+pub(crate) fn workload_fields() -> Vec<BTreeMap<&'static str, String>> {
     Workload::fields()
 }

@@ -13,8 +13,17 @@ use crate::workload::{Pattern, Streams, Workload, ZoneOp};
 /// Selection of the next block.
 enum Order {
     Uniform,
-    Permuted { pass: Permutation, orders: Option<Rng> },
-    Sequential { shared: bool },
+    /// Uniform for a share of the requests, in units of 2^-32; the others are sequential.
+    PartlyRandom {
+        share: u64,
+    },
+    Permuted {
+        pass: Permutation,
+        orders: Option<Rng>,
+    },
+    Sequential {
+        shared: bool,
+    },
     Skewed(Skew),
     OpenZones(OpenZones),
     Sprandom(Box<Sprandom>),
@@ -118,6 +127,9 @@ impl Order {
         match (workload.pattern, &workload.offsets) {
             (Pattern::Sequential, _) => {
                 Order::Sequential { shared: workload.streams == Streams::Shared }
+            }
+            (Pattern::Random, Offsets::Uniform) if workload.percentage_random < 100 => {
+                Order::PartlyRandom { share: fixed_point(f64::from(workload.percentage_random)) }
             }
             (Pattern::Random, Offsets::Uniform) => Order::Uniform,
             (Pattern::Random, Offsets::OpenZones { open, zones }) => {
@@ -264,6 +276,18 @@ impl Generator {
         });
         let block = match &mut self.order {
             Order::Uniform => drawn,
+            Order::PartlyRandom { share } => {
+                let next = &mut self.next_block[usize::from(op == Op::Write)];
+                let block = if self.rng.next_u64() >> 32 < *share {
+                    self.rng.below(self.blocks - count + 1)
+                } else if *next + count > self.blocks {
+                    0
+                } else {
+                    *next
+                };
+                *next = block + count;
+                block
+            }
             Order::Skewed(skew) => skew.draw(&mut self.rng),
             Order::Sprandom(passes) => passes.next(),
             Order::OpenZones(zones) => match zones.next(&mut self.rng) {

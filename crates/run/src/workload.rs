@@ -1,5 +1,7 @@
 //! A synthetic workload, called a job by fio and Iometer. It is described by [`Workload`]'s fields,
-//! or by a document with the same keys from Python; [`RULES`] lists the allowed values.
+//! or by a document with the same keys from Python. The table in `fields!` is the only list of the
+//! fields; [`RULES`] lists the allowed values. Python's fields and their documentation come from
+//! both.
 //!
 //! Random offsets are uniform over the span's blocks with replacement, as in Iometer and in fio
 //! with `norandommap`, or a new permutation in each pass, as in fio without it. Sequential offsets
@@ -11,6 +13,7 @@
 //! earlier requests to complete. Trims and flushes are left out of the results of reads and writes.
 //! Left out: skew that changes over time.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use drivebay_drive::{Device, Spec, Zone, ZoneState};
@@ -118,101 +121,128 @@ pub enum ZoneOp {
     Close,
 }
 
-/// A closed loop of requests at a queue depth.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Workload {
-    /// Order of offsets.
-    pub pattern: Pattern,
-    /// Distribution of random offsets.
-    pub offsets: Offsets,
-    /// Separate or shared streams of sequential reads and writes.
-    pub streams: Streams,
-    /// Share of reads, 0 to 100.
-    pub read_percent: f64,
-    /// Share of trims, for random offsets; the rest of the requests are writes.
-    pub trim_percent: f64,
-    /// Number of writes between two flushes, if any.
-    pub fsync: Option<u32>,
-    /// Size of a request; a multiple of 512.
-    pub block_bytes: u64,
-    /// If given, sizes are uniform multiples of `block_bytes` up to this; only for random offsets.
-    pub block_bytes_max: Option<u64>,
-    /// If not empty: sizes, multiples of `block_bytes`, with their shares of the requests in per
-    /// cent; only for random offsets.
-    #[serde(with = "bssplit")]
-    pub bssplit: Vec<(u64, u32)>,
-    /// Requests per second over all queues, as far as the queue depth allows; late ones are caught
-    /// up.
-    pub rate_iops: Option<f64>,
-    /// Due times of requests under `rate_iops`.
-    pub rate_process: RateProcess,
-    /// Megabytes per second, reads and writes over all queues, as far as the queue depth allows;
-    /// late requests are caught up. Trims do not count.
-    pub rate_mb_per_s: Option<f64>,
-    /// The host's pause after `thinktime_blocks` requests were made and all are completed, in
-    /// microseconds.
-    pub thinktime_us: Option<u64>,
-    /// Requests between two pauses.
-    pub thinktime_blocks: u32,
-    /// Commands in a row that the controller takes from each of the job's queues if there are
-    /// several jobs (weighted round robin).
-    pub weight: u32,
-    /// Placement handle of the writes (Flexible Data Placement); 0 for a drive without.
-    pub handle: u8,
-    /// Reclaim group of the writes; 0 for a drive with one group.
-    pub reclaim_group: u8,
-    /// Zones of the span that are used at a time, round robin, each in sequence, before the next
-    /// ones; 0 for a workload that does not go by zone.
-    pub zones: u32,
-    /// Operation of a zone workload. An end by bytes counts a reset or a finish as one block.
-    pub zone_op: ZoneOp,
-    /// Share of each zone that is written, in per cent; writes before a reset or finish are not in
-    /// the results.
-    pub zone_fill_percent: f64,
-    /// Outstanding requests per queue.
-    pub queue_depth: u32,
-    /// Submission queues (NVMe), each with its own processor of the host.
-    pub queues: u32,
-    /// First byte of the span; a multiple of 512.
-    pub span_start_bytes: u64,
-    /// Length of the span; rounded down to whole blocks.
-    pub span_bytes: u64,
-    /// End of the run.
-    pub stop: Stop,
+/// Defines [`Workload`] from its table of fields: documentation, name, type, default, and a suffix
+/// for descriptions of loads that set the field, with `{}` for the value, unless they treat it by
+/// themselves.
+macro_rules! fields {
+    ($($(#[doc = $doc:literal])+ $(#[serde($with:meta)])?
+       $name:ident: $kind:ty = $default:expr $(, $suffix:literal)?;)*) => {
+        /// A closed loop of requests at a queue depth.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Workload {
+            $($(#[doc = $doc])+ $(#[serde($with)])? pub $name: $kind,)*
+        }
+
+        /// Random writes of 4 KiB at queue depth 32; `span_bytes` and `stop` must be set.
+        impl Default for Workload {
+            fn default() -> Workload {
+                Workload { $($name: $default,)* }
+            }
+        }
+
+        impl Workload {
+            /// Returns all fields in the order of the table, each as a table of texts: `name`,
+            /// `kind` (its type in Rust), `default` as JSON, `doc`, `allowed` values on any drive
+            /// (empty if the type is the only restriction), and `suffix` for descriptions.
+            #[must_use]
+            pub fn fields() -> Vec<BTreeMap<&'static str, String>> {
+                let defaults = serde_json::to_value(Workload::default()).expect("named fields");
+                vec![$(BTreeMap::from([
+                    ("name", stringify!($name).to_owned()),
+                    ("kind", stringify!($kind).to_owned()),
+                    ("default", defaults[stringify!($name)].to_string()),
+                    ("doc", concat!($($doc,)+).trim().to_owned()),
+                    ("allowed", allowed(stringify!($name))),
+                    ("suffix", concat!($($suffix)?).to_owned()),
+                ]),)*]
+            }
+        }
+    };
 }
 
-/// Random writes of 4 KiB at queue depth 32; `span_bytes` and `stop` must be set.
-impl Default for Workload {
-    fn default() -> Workload {
-        Workload {
-            pattern: Pattern::Random,
-            offsets: Offsets::Uniform,
-            streams: Streams::Each,
-            read_percent: 0.0,
-            trim_percent: 0.0,
-            fsync: None,
-            block_bytes: 4096,
-            block_bytes_max: None,
-            bssplit: Vec::new(),
-            rate_iops: None,
-            rate_process: RateProcess::Linear,
-            rate_mb_per_s: None,
-            thinktime_us: None,
-            thinktime_blocks: 1,
-            weight: 1,
-            handle: 0,
-            reclaim_group: 0,
-            zones: 0,
-            zone_op: ZoneOp::Write,
-            zone_fill_percent: 100.0,
-            queue_depth: 32,
-            queues: 1,
-            span_start_bytes: 0,
-            span_bytes: 0,
-            stop: Stop::default(),
-        }
-    }
+fields! {
+    /// Order of addresses. Sequential ones begin at the start of the span, and wrap around at its
+    /// end.
+    pattern: Pattern = Pattern::Random;
+    /// Distribution of random addresses: "uniform" (drawn with replacement, as in Iometer);
+    /// "permutation" (each address once per pass over the span, each pass in a new order, as fio's
+    /// random map); "permutation-repeated" (all passes in the same order, as fio's
+    /// `random_generator=lfsr`); "zipf:0.9" (Zipf's law with this exponent, the popular blocks
+    /// scattered over the span); "zipf:1.0/64" (on a drive scaled to a 64th, as skewed as
+    /// "zipf:1.0" on the whole drive: each block stands for 64 ranks); "zoned:80/20:20/80" (80 % of
+    /// the accesses to the first 20 % of the span, as fio's `random_distribution`);
+    /// "zoned-scattered:80/20:20/80" (the same, with the blocks of each zone scattered over the
+    /// span, as in SSD-iq); or "open-zones:4/93" (the span is 93 zones; each write goes to a random
+    /// one of four open zones, in order inside of it; a random other zone replaces a full one, and
+    /// is trimmed before its first write). The same blocks are popular in every load on a span.
+    offsets: Offsets = Offsets::Uniform;
+    /// Share of random addresses, in per cent, as fio's `percentage_random`. The other requests are
+    /// sequential: a read follows the previous read and a write the previous write, or it begins
+    /// again at the start of the span.
+    percentage_random: u8 = 100, ", {} % at random offsets and the others in sequence";
+    /// Streams of a mixed sequential load: one of reads and one of writes ("each", as in fio), or
+    /// one whose requests are reads or writes at random ("shared", as in Iometer).
+    streams: Streams = Streams::Each;
+    /// Share of reads, in per cent. All requests that are neither reads nor trims are writes.
+    read_percent: f64 = 0.0;
+    /// Share of trims, in per cent. They take a queue slot and the drive's time, and count in no
+    /// figure of reads and writes.
+    trim_percent: f64 = 0.0, " with {} % trims";
+    /// Number of writes between two flushes, as fio's `fsync`. A flush completes when all
+    /// acknowledged data is safe. It takes a queue slot, waits for no other request, and counts in
+    /// no figure of reads and writes.
+    fsync: Option<u32> = None;
+    /// Size of a request, in bytes.
+    block_bytes: u64 = 4096;
+    /// Outstanding requests in each of the `queues`.
+    queue_depth: u32 = 32;
+    /// Submission queues (NVMe), each with its own processor of the host.
+    queues: u32 = 1;
+    /// Size of the largest request, in bytes: sizes are uniform multiples of `block_bytes` up to
+    /// it.
+    block_bytes_max: Option<u64> = None;
+    /// Sizes with their shares of the requests in per cent, as in fio: "4k/40:64k/60".
+    #[serde(with = "bssplit")]
+    bssplit: Vec<(u64, u32)> = Vec::new();
+    /// Most requests per second over all queues, as far as the queue depth allows; late requests
+    /// are caught up.
+    rate_iops: Option<f64> = None;
+    /// Due times of requests under `rate_iops`: at equal intervals ("linear"), or at random ones
+    /// ("poisson").
+    rate_process: RateProcess = RateProcess::Linear;
+    /// Most megabytes per second of reads and writes over all queues, as far as the queue depth
+    /// allows; late requests are caught up, and trims do not count.
+    rate_mb_per_s: Option<f64> = None;
+    /// Pause of the host in microseconds, once `thinktime_blocks` requests were made and all of
+    /// them are completed, as in fio with `thinktime_blocks_type=issue`.
+    thinktime_us: Option<u64> = None;
+    /// Requests between two pauses.
+    thinktime_blocks: u32 = 1;
+    /// Placement handle of the writes (Flexible Data Placement), on a drive that has several.
+    handle: u8 = 0;
+    /// Reclaim group of the writes, on a drive that has several.
+    reclaim_group: u8 = 0;
+    /// On a drive with zones: number of zones that are used at a time in turns, each reset first
+    /// and then used in sequence, before the next ones of the span.
+    zones: u32 = 0;
+    /// Operation on zones: "write" at the write pointer, of which a zone has one at a time;
+    /// "append"; "zrwa" (writes to random write areas); or "reset", "finish", "open" or "close" of
+    /// one zone after another, of which only the operation itself counts in any figure. Resets and
+    /// finishes follow writes of `zone_fill_percent`; an open or close follows a reset. An end by
+    /// bytes counts a reset or a finish as one block.
+    zone_op: ZoneOp = ZoneOp::Write;
+    /// Share of each zone that is written, in per cent.
+    zone_fill_percent: f64 = 100.0;
+    /// Consecutive commands that the controller takes from the job's submission queue when jobs run
+    /// together (NVMe's weighted round robin); it has an effect only if commands wait there.
+    weight: u32 = 1;
+    /// First byte of the address range.
+    span_start_bytes: u64 = 0;
+    /// Length of the address range in bytes; rounded down to whole blocks.
+    span_bytes: u64 = 0;
+    /// End of the run.
+    stop: Stop = Stop::default();
 }
 
 /// Error of a workload that is not allowed.
@@ -258,6 +288,14 @@ const RULES: &[Rule] = &[
     rule("offsets", "uniform for a sequential workload", |w| {
         w.pattern == Pattern::Random || w.offsets == Offsets::Uniform
     }),
+    rule(
+        "percentage_random",
+        "0 to 100; below 100 only for random, uniform offsets without trims in one queue",
+        |w| {
+            let plain = w.is_random() && w.offsets == Offsets::Uniform && w.trim_percent == 0.0;
+            w.percentage_random == 100 || w.percentage_random < 100 && plain && w.queues == 1
+        },
+    ),
     rule("streams", "each, except for mixed sequential workloads", |w| {
         w.streams == Streams::Each || w.pattern == Pattern::Sequential && w.is_mixed()
     }),
@@ -413,20 +451,6 @@ impl Workload {
             load.stop.bytes = load.pass_bytes();
         }
         Ok(load)
-    }
-
-    /// Returns name, default as JSON, and allowed values of each field; only rules that hold for
-    /// every drive.
-    #[must_use]
-    pub fn fields() -> Vec<(String, String, String)> {
-        let Ok(Value::Object(defaults)) = serde_json::to_value(Workload::default()) else {
-            unreachable!("a struct with named fields")
-        };
-        let described = |(name, default): (String, Value)| {
-            let allowed = allowed(&name);
-            (name, default.to_string(), allowed)
-        };
-        defaults.into_iter().map(described).collect()
     }
 
     /// Checks all fields against a drive and its host.

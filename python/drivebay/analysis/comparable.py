@@ -7,34 +7,25 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from drivebay.definitions.suites import Test
+from drivebay.definitions.suites import LoadFields, Test
+
+FIRST = {"pattern", "offsets", "streams", "read_percent", "block_bytes", "block_bytes_max"}
+FIRST |= {"queue_depth", "queues"}
+"""Fields of a load in the first shipped results."""
 
 LATER: dict[str, Any] = {
-    "bssplit": None,
     "columns": None,
-    "fsync": None,
-    "handle": 0,
     "handle_by": None,
     "once": False,
-    "rate_iops": None,
-    "rate_mb_per_s": None,
     "rate_of": None,
     "rate_percent": None,
-    "rate_process": "linear",
-    "reclaim_group": 0,
     "spare_percent": None,
-    "thinktime_blocks": 1,
-    "thinktime_us": None,
     "together": False,
-    "trim_percent": 0,
     "unknown": [],
-    "zone_fill_percent": 100,
-    "zone_op": "write",
-    "zones": 0,
-}
+} | {name: field.default for name, field in LoadFields.model_fields.items() if name not in FIRST}
 """Fields of a workload, a step or a phase that were added after the first shipped results, with
-the values that have no effect. Every added field belongs here, so that earlier runs keep
-their fingerprint.
+the values that have no effect. Every added field of a step or phase belongs here, so that earlier
+runs keep their fingerprint.
 """
 
 

@@ -21,7 +21,7 @@ from drivebay.common.errors import UserError
 from drivebay.common.parquet import nameless
 from drivebay.common.seeds import derived_seed
 from drivebay.definitions import mistakes
-from drivebay.definitions.suites import loads
+from drivebay.definitions.suites import LoadFields, loads
 from drivebay.definitions.suites.parts import Data
 
 DURATION_S = 60.0
@@ -49,60 +49,17 @@ class _Load(Data):
 class Workload(_Load, loads.Requests):
     """A closed loop: `queue_depth` requests are outstanding at all times.
 
+    >>> Workload(read_percent=70, queue_depth=8, ios=1_000_000).words()
+    '70 % random reads, 4 KiB, QD 8, 1,000,000 I/Os'
+
     Attributes
     ----------
-    pattern
-        "random" or "sequential".
-    read_percent
-        Share of reads, 0 to 100; a fraction is possible.
-    trim_percent
-        Share of trims in random loads, below 100. They take a queue slot and the drive's time, and
-        are counted in `Result.trims` only. All other requests are writes.
-    fsync
-        Number of writes between flushes, as fio's `fsync`. A flush completes when all acknowledged
-        data is safe. It takes a queue slot, and is counted in `Result.flushes` only.
-    block_bytes
-        Size of a request, a multiple of 512.
-    block_bytes_max
-        If given, sizes are uniform multiples of `block_bytes` up to this.
-    bssplit
-        If given, sizes with their shares in percent, as in fio: "4k/40:64k/60".
-    rate_iops, rate_process
-        Maximum requests per second, at equal distances ("linear") or at random times
-        ("poisson"), as far as the queue depth allows; late requests catch up.
-    rate_mb_per_s
-        Maximum megabytes per second of reads and writes: a tenant's bandwidth cap; late requests
-        catch up.
-    thinktime_us, thinktime_blocks
-        After every `thinktime_blocks` requests (1) the host waits until all are completed, and then
-        this number of microseconds.
-    handle
-        Placement handle of the writes, on a drive with several: `with_("fdp=4:persistent")`.
-    reclaim_group
-        Reclaim group of the writes, on a drive with several: `fdp.reclaim_groups`.
-    zones, zone_op, zone_fill_percent
-        On a drive with zones: number of zones written at a time, each sequentially; the operation
-        ("write" at the write pointer, "append", "zrwa" in random write areas, or "reset", "finish",
-        "open", "close" for one zone after another); and the share of each zone that is written.
-        That writing is in no figure of resets and finishes.
     weight
         Number of consecutive commands, 1 to 256, that the controller takes from the job's
         submission queue when jobs run together (NVMe's weighted round robin); it has an effect only
         if commands wait there.
-    queue_depth
-        Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe): a host has
-        10 bits for their places, and no drive of the catalog carries more commands.
     span_bytes, span_start_bytes
         Address range; by default the whole drive.
-    offsets
-        Distribution of random addresses: "uniform", with replacement, as Iometer; a "permutation",
-        each address once per pass over the span, as fio; "zipf:0.9", the k-th most popular block
-        in proportion to k to the power of -0.9, scattered over the span ("zipf:1.0/64": on a drive
-        scaled to a 64th, as skewed as "zipf:1.0" is on the whole one); or "zoned:80/20:20/80",
-        80 % of the accesses to the first 20 % of the span; "zoned-scattered:80/20:20/80", to 20 %
-        of the blocks, scattered over the span.
-    streams
-        Streams of a mixed sequential load: one of reads and one of writes ("each"), or "shared".
     content
         Data to write, as in a suite: "random", "zero", or the compressible share in percent. It
         has no effect on a virtual drive.
@@ -113,15 +70,8 @@ class Workload(_Load, loads.Requests):
         Ends also when the data rate has stayed within 2 % for this number of seconds.
     seed
         Seed of the addresses; by default that of the run.
-
-    >>> Workload(read_percent=70, queue_depth=8, ios=1_000_000).words()
-    '70 % random reads, 4 KiB, QD 8, 1,000,000 I/Os'
     """
 
-    pattern: loads.Pattern = "random"
-    read_percent: loads.Percent = 0
-    block_bytes: int = 4096
-    queue_depth: int = 32
     weight: int = 1
     span_bytes: int | None = None
     span_start_bytes: int = 0
@@ -152,8 +102,7 @@ class Workload(_Load, loads.Requests):
             sizes = " and ".join(f"{percent} % {_size(size)}" for size, percent in split)
         if self.offsets.partition(":")[2]:
             what += f" ({self.offsets})"
-        if self.trim_percent:
-            what += f" with {self.trim_percent} % trims"
+        what += self.suffix
         if self.fsync:
             what += f", a flush after {loads.writes_of(self.fsync)}"
         if self.zones:
@@ -201,6 +150,10 @@ class Workload(_Load, loads.Requests):
         }
         span = {"span_start_bytes": self.span_start_bytes, "span_bytes": self.span_bytes or 0}
         return {**super().fields(), **span, "weight": self.weight, "stop": stop}
+
+
+# For help(), which shows no docstrings of base classes.
+Workload.__doc__ = (Workload.__doc__ or "") + (LoadFields.__doc__ or "").partition("-\n")[2]
 
 
 class Trace(_Load, loads.TraceLoad):

@@ -4,6 +4,7 @@ This package must not know how a target runs a test, nor which figures are compu
 results.
 """
 
+from drivebay.definitions.suites.load_fields import LoadFields
 from drivebay.definitions.suites.loader import load, names, spoken
 from drivebay.definitions.suites.loads import shares_of, writes_of, zone_words
 from drivebay.definitions.suites.model import (
@@ -23,6 +24,7 @@ from drivebay.definitions.suites.parts import Content, Rounds, Score, Steady
 __all__ = [
     "SCHEMA_VERSION",
     "Content",
+    "LoadFields",
     "Phase",
     "Prepare",
     "Quick",

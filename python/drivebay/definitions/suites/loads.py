@@ -1,7 +1,8 @@
 """Loads: the requests that a drive receives, without their end, which suites and the library add.
 
-The fields mean the same as in fio and Iometer. This module has their names, types and defaults; the
-core defines and checks the allowed values, for a load by itself and for one on a drive.
+The fields mean the same as in fio and Iometer. The core's table (`crates/run/src/workload.rs`) is
+the only list of them, from which `load_fields.py` is generated. The core also checks the values,
+for a load by itself and for one on a drive.
 """
 
 from __future__ import annotations
@@ -9,25 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from drivebay import _core
 from drivebay.common import units
 from drivebay.common.errors import UserError
 from drivebay.common.parquet import unpacked
+from drivebay.definitions.suites.load_fields import LoadFields
 from drivebay.definitions.suites.parts import Content, Data
-
-Pattern = Literal["random", "sequential"]
-
-
-def _plain(value: float) -> int | float:
-    """Converts whole numbers to int, also in JSON: 70.0 and 70 are the same load with the same
-    seed.
-    """
-    return int(value) if value == int(value) else value
-
-
-Percent = Annotated[float, AfterValidator(_plain), PlainSerializer(_plain, return_type=Any)]
 
 ZIPF = "zipf"
 MANAGES = ("reset", "finish", "open", "close")
@@ -57,13 +47,6 @@ def checked(fields: dict[str, Any]) -> _core.Workload:
     except UserError as wrong:
         field, _, text = wrong.message.partition(": ")
         raise FieldError(field.removeprefix("stop."), text) from None
-
-
-def _with_the_cores_words(schema: dict[str, Any]) -> None:
-    """Adds the core's descriptions of allowed values to the JSON Schema."""
-    for name, _, allowed in _core.workload_fields():
-        if allowed and name in schema["properties"]:
-            schema["properties"][name]["description"] = allowed
 
 
 def for_ranks(offsets: str, ranks: int) -> str:
@@ -113,69 +96,24 @@ def zone_words(zones: int, op: str, fill_percent: float) -> str:
     return f"{op}s to {zones} zone{'s at a time' if zones > 1 else ''}{part}"
 
 
-class Requests(Data):
+_CORES = {field["name"]: field for field in _core.workload_fields()}
+
+
+def _described(schema: dict[str, Any]) -> None:
+    """Adds the core's descriptions to the JSON Schema."""
+    for name in LoadFields.model_fields:
+        doc, allowed = _CORES[name]["doc"], _CORES[name]["allowed"]
+        text = f"{doc} Allowed: {allowed}." if allowed else doc
+        schema["properties"][name]["description"] = text
+
+
+class Requests(LoadFields):
     """A closed loop: `queue_depth` requests are outstanding at all times, in each of `queues`
     submission queues (NVMe).
-
-    Random `offsets` are "uniform", drawn with replacement as in Iometer; or a "permutation": each
-    address once per pass over the span, every pass in a new order, as fio does with its random map;
-    or a "permutation-repeated": all passes in the same order, as fio does with
-    `random_generator=lfsr`. They are skewed by "zipf:THETA", with the popular blocks scattered over
-    the span ("zipf:THETA/RANKS": a block of a scaled drive stands for RANKS blocks of the whole
-    drive), or by "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's
-    `random_distribution`, or by "zoned-scattered:80/20:20/80", with the blocks of a zone scattered
-    too, as in SSD-iq; the same blocks are popular in every load on the same span. With
-    "open-zones:4/93" the span is 93 zones, of which four are written at a time, each in order: a
-    write goes to one of them at random, and a full zone is replaced by another one at random, which
-    is trimmed before its first write. Sequential addresses begin at the span's start and wrap at
-    its end. In a mixed load, reads and writes have one stream "each", as in fio, or one "shared"
-    stream whose requests are reads or writes at random, as in Iometer.
-
-    With `block_bytes_max` sizes are uniform multiples of `block_bytes` up to it; with `bssplit`
-    each size has its share of the requests in per cent. `rate_iops` limits the requests per second,
-    in all queues together, at equal intervals ("linear") or at random ones ("poisson"); late
-    requests are caught up. `rate_mb_per_s` limits megabytes per second of reads and writes in the
-    same way. With `thinktime_us` the host waits after `thinktime_blocks` requests until all are
-    completed, and then for this many microseconds, as fio with `thinktime_blocks_type=issue`.
-
-    `trim_percent` of the requests are trims, which take a queue slot and the drive's time and count
-    in no figure of reads and writes; all requests that are neither reads nor trims are writes. With
-    `fsync` a flush follows every so many writes, as in fio; it takes a queue slot, waits for no
-    other request, and is counted like a trim. Writes go to the placement `handle` of a drive that
-    has several (Flexible Data Placement, `fdp.handles`), in a `reclaim_group`
-    (`fdp.reclaim_groups`).
-
-    On a drive with zones a sequential load writes `zones` zones at a time in turns, each from its
-    beginning, where it is reset first, and then the next ones of the span; by appends, or by writes
-    at the write pointers ("write"), of which a zone has one at a time unless it has a random write
-    area ("zrwa"). `zone_fill_percent` of each zone is written. With the other kinds of `zone_op`
-    the load resets or finishes zone after zone, once that much is written, or opens or closes an
-    empty zone, which is reset before each operation; only these operations count in any figure.
     """
 
-    model_config = ConfigDict(json_schema_extra=_with_the_cores_words)
+    model_config = ConfigDict(json_schema_extra=_described)
 
-    pattern: Pattern
-    offsets: str = "uniform"
-    streams: Literal["each", "shared"] = "each"
-    read_percent: Percent
-    trim_percent: Percent = 0
-    fsync: int | None = None
-    block_bytes: int
-    queue_depth: int
-    queues: int = 1
-    block_bytes_max: int | None = None
-    bssplit: str | None = None
-    rate_iops: float | None = None
-    rate_process: Literal["linear", "poisson"] = "linear"
-    rate_mb_per_s: float | None = None
-    thinktime_us: int | None = None
-    thinktime_blocks: int = 1
-    handle: int = 0
-    reclaim_group: int = 0
-    zones: int = 0
-    zone_op: Literal["write", "append", "zrwa", "reset", "finish", "open", "close"] = "write"
-    zone_fill_percent: float = 100
     content: Content = Content()
 
     @model_validator(mode="after")
@@ -185,13 +123,26 @@ class Requests(Data):
 
     def fields(self) -> dict[str, Any]:
         """Fields of the core's workload, without the span and the end of the load."""
-        return {name: getattr(self, name) for name in Requests.model_fields if name != "content"}
+        return {name: getattr(self, name) for name in LoadFields.model_fields}
+
+    @property
+    def suffix(self) -> str:
+        """Describes the fields that the core's table has a suffix for.
+
+        >>> Requests(trim_percent=5).suffix
+        ' with 5 % trims'
+        """
+        return "".join(
+            _CORES[name]["suffix"].format(getattr(self, name))
+            for name, field in LoadFields.model_fields.items()
+            if getattr(self, name) != field.default
+        )
 
     @property
     def place(self) -> str:
         """Describes the placement handle, and its reclaim group if that is not the first.
 
-        >>> Requests(pattern="random", read_percent=0, block_bytes=4096, queue_depth=1).place
+        >>> Requests().place
         'handle 0'
         """
         group = f" of reclaim group {self.reclaim_group}" if self.reclaim_group else ""

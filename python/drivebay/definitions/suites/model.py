@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from drivebay import _core
 from drivebay.definitions.suites.loads import Requests, TraceLoad
-from drivebay.definitions.suites.parts import Content, Data, Rounds, Score, Steady
+from drivebay.definitions.suites.parts import Content, Data, Rounds, Score, Share, Steady
 
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
@@ -108,7 +108,7 @@ def _a_tuple(value: Any) -> Any:
 
 
 class Workload(Requests, _Span):
-    """One closed-loop load on a span of the drive; see `Requests`.
+    """One closed-loop load on a span of the drive.
 
     Addresses are aligned to the block, or to 1 MiB if that is less. With `until_stable`,
     `duration_s` is an upper bound. `unknown` names fields that are not known of a load that another
@@ -116,6 +116,10 @@ class Workload(Requests, _Span):
     load ends when it has moved as many bytes as its span has.
     """
 
+    pattern: Literal["random", "sequential"]
+    read_percent: Share
+    block_bytes: int
+    queue_depth: int
     duration_s: Seconds
     until_stable: Stable | None = None
     until_written_percent: Annotated[int, Field(ge=1, le=10_000)] | None = None

@@ -13,9 +13,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
 
 Percent = Annotated[float, Field(gt=0, le=100)]
+
+
+def _plain(value: float) -> int | float:
+    """Converts whole numbers to int, also in JSON: 70.0 and 70 are the same load with the same
+    seed.
+    """
+    return int(value) if value == int(value) else value
+
+
+Share = Annotated[float, AfterValidator(_plain), PlainSerializer(_plain, return_type=Any)]
+"""Share of a load's requests in per cent; the core checks it."""
 
 
 class Data(BaseModel):

@@ -23,7 +23,7 @@ from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 from drivebay.targets.fio.figures import Part, number_of
 
 NOT_KEPT = {
-    **dict.fromkeys(("percentage_random", "fdatasync", "sync", "offset", "zonemode"), ()),
+    **dict.fromkeys(("fdatasync", "sync", "offset", "zonemode"), ()),
     **dict.fromkeys(("rate", "rate_iops", "rate_process", "thinktime", "latency_target"), ()),
     **dict.fromkeys(("buffer_compress_percentage", "io_submit_mode"), ()),
     "direct": ("0",),

@@ -56,6 +56,7 @@ def workload_of(job: Job) -> Workload:
     return Workload(
         pattern="random" if is_random else "sequential",
         offsets=offsets or "uniform",
+        percentage_random=_random_share(job, offsets) if is_random else 100,
         read_percent=mix,
         span_bytes=_span(job),
         fsync=every or None if writes and mix < 100 else None,
@@ -135,6 +136,20 @@ def _offsets(job: Job) -> str | None:
         return None
     lfsr = options.get("random_generator") == "lfsr"
     return "permutation-repeated" if lfsr else "permutation"
+
+
+def _random_share(job: Job, offsets: str | None) -> int:
+    """Share of random offsets in per cent. A sequential job has none: fio (3.33) ignores the option
+    there.
+    """
+    given = job.options.get("percentage_random", "100")
+    shares = set(given.split(","))  # of reads, writes and trims
+    only = shares.pop()
+    share = int(only) if not shares and only.isdecimal() else 101
+    if share > 100 or (share < 100 and offsets not in (None, "uniform")):
+        job.warnings.add(f"the load that is shown lacks percentage_random={given}")
+        return 100
+    return share
 
 
 def options_in_words(options: Options) -> str:

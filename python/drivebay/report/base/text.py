@@ -149,7 +149,7 @@ def kind(workload: Workload) -> str:
     kinds: dict[float, str] = {100: "read", 0: "write"}
     pure = kinds.get(workload.read_percent)
     text = pure or f"mix of {workload.read_percent} % reads"
-    text += f" with {workload.trim_percent} % trims" if workload.trim_percent else ""
+    text += workload.suffix
     return text + (f", a flush after {writes_of(workload.fsync)}" if workload.fsync else "")
 
 

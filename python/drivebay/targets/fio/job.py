@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 
 from drivebay.common.seeds import derived_seed
-from drivebay.definitions.suites import Content, Workload
+from drivebay.definitions.suites import Content, LoadFields, Workload
 
 TARGET_VARIABLE = "DRIVEBAY_TARGET"
 FILL_BLOCK_BYTES = 131_072
@@ -60,6 +60,8 @@ _OFFSETS = {
 }
 
 
+SAME = ("fsync", "percentage_random")
+"""Fields that are options of fio with the same name and meaning."""
 SCATTERED = "zoned-scattered:"
 NEXT_TO_1 = "zipf:1.0001"
 """fio rejects 1: with this exponent the most popular of a million blocks gets 0.07 % more."""
@@ -124,13 +126,21 @@ def _section(label: str, workload: Workload, start: int, length: int, seed: int)
         + _direction(workload)
         + _offsets(workload)
         + _sizes(workload)
-        + (f"fsync={workload.fsync}\n" if workload.fsync else "")
+        + _same(workload)
         + _rate(workload)
         + f"iodepth={workload.queue_depth}\n"
         + _queues(workload)
         + f"offset={start}\n"
         + f"size={length}\n"
         + f"time_based=1\nruntime={milliseconds}ms\n"
+    )
+
+
+def _same(workload: Workload) -> str:
+    return "".join(
+        f"{name}={getattr(workload, name)}\n"
+        for name in SAME
+        if getattr(workload, name) != LoadFields.model_fields[name].default
     )
 
 
