@@ -99,9 +99,9 @@ def _show_rows(document: dict[str, Any], part: dict[str, Any], stale: str, *, sc
     if stale:
         print(f"leverage, errors without the row and intervals are stale: {stale}; "
               f"{fidelity.AGAIN} recomputes them")  # fmt: skip
-    for title, predicted in (("Predicted", True), ("Fitted, or in the profile", False)):
-        if rows := tables.lines(document, scored=scored, predicted=predicted):
-            print(f"\n{title}")
+    for name in fidelity.CLASSES:
+        if rows := tables.lines(document, scored=scored, of_class=name):
+            print(f"\n{name.capitalize()}")
             table(tables.HEAD, rows)
 
 
