@@ -37,7 +37,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docgen.fidelity import written
+from docgen.fidelity import between, intervals, written
 
 from drivebay.analysis import fidelity
 from drivebay.common.errors import DrivebayError
@@ -52,11 +52,13 @@ from drivebay.lab.validate.verdicts import Validation
 
 TOP = Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "fidelity.md"
+INTERVALS = TOP / "docs" / "concepts" / "intervals.md"
 
 
 def write_page() -> None:
-    """Writes the page from the stored results."""
+    """Writes the pages from the stored results."""
     PAGE.write_text(written(PAGE.read_text(), fidelity.recorded(), fidelity.kept()))
+    INTERVALS.write_text(between(INTERVALS.read_text(), "intervals", intervals()))
 
 
 def evaluations(model: str, *, modern: bool) -> Path:

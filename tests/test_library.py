@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import drivebay
 from drivebay import Device, Drive, Latencies, Trace, Workload
-from drivebay.analysis import fidelity
+from drivebay.analysis import fidelity, likeness
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 
@@ -263,17 +263,23 @@ def test_latencies_merge_and_percentiles_keep_their_error(
     assert low <= exact <= high == merged.percentile_us(q) <= max(exact * (1 + 1 / 64), exact)
 
 
-def test_a_result_has_intervals_where_the_drives_parameters_are_known(
+def test_a_result_has_the_intervals_of_its_kind(
     filled: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = {filled.drive.name: {"random-read": {"qd1": [0.05, "IOPS"]}}}
-    monkeypatch.setattr(fidelity, "kept", lambda: {"figures": known})
-    monkeypatch.setattr(fidelity, "model_errors", dict)
+    asked: list[str] = []
+
+    def around(value: float, kind: str) -> tuple[float, float] | None:
+        asked.append(kind)
+        return None if kind == likeness.HEAT else (value / 2, value * 3)
+
+    monkeypatch.setattr(fidelity, "around", around)
     result = filled.copy().run(Workload(read_percent=100, ios=2000))
-    low, high = result.interval("iops") or (0, 0)
-    assert (low, high) == pytest.approx((result.iops * 0.921, result.iops * 1.0857), rel=1e-3)
-    assert result.interval("mb_per_s") is not None and result.interval("latency_us") is None
-    monkeypatch.setattr(fidelity, "kept", dict)
+    assert result.interval("iops") == (result.iops / 2, result.iops * 3)
+    assert result.interval("power_w") is None
+    result.load = Workload(read_percent=50, ios=10)
+    assert result.interval("latency_us") is not None
+    assert asked == [likeness.SATURATED, likeness.HEAT, likeness.MIXED]
+    monkeypatch.setattr(fidelity, "_drives", frozenset)
     assert filled.copy().run(Workload(read_percent=100, ios=10)).interval() is None
 
 

@@ -135,23 +135,28 @@ def _classes(summary: Document) -> str:
     )
 
 
+def held() -> str:
+    """Sentence on what an interval is, and how often it held."""
+    some, judged = map(sum, zip(*map(fidelity.covered, likeness.KINDS), strict=True))
+    return (
+        f"A 90 % interval is where a new source should find the figure. For {some} of {judged} "
+        f"published numbers ({100 * some / judged:.0f} %) the interval computed without their "
+        "source held ([by kind](concepts/intervals.md)).\n"
+    )
+
+
 def intervals() -> str:
     """Table of the intervals by kind, and how often they held."""
     rows = []
     for kind in likeness.KINDS:
         some = [row for row in fidelity.offsets() if row.kind == kind]
         ends = fidelity.around(1.0, kind)
-        held, judged = fidelity.covered(kind)
-        width = "no row like it" if ends is None else f"x {ends[0]:.2f} to x {ends[1]:.2f}"
-        rows.append((kind, str(len(some)), str(len({row.source for row in some})), width,
-                     f"{held} of {judged}" if judged else ""))  # fmt: skip
-    held, judged = map(sum, zip(*map(fidelity.covered, likeness.KINDS), strict=True))
+        within, judged = fidelity.covered(kind)
+        width = fidelity.NO_ROW if ends is None else f"x {ends[0]:.2f} to x {ends[1]:.2f}"
+        cells = (kind, str(len(some)), str(len({row.source for row in some})), width)
+        rows.append((*cells, f"{within} of {judged}" if judged else ""))
     head = ("kind of figure", "rows", "sources", "90 % interval, times the figure", "held")
-    return (
-        f"**A 90 % interval is where a new source should find the figure; for {held} of {judged} "
-        f"published numbers ({100 * held / judged:.0f} %) the interval computed without their "
-        f"source held.**\n\n{tabled(head, rows)}"
-    )
+    return tabled(head, rows).rstrip() + "\n"
 
 
 def limits_page(rows: Mapping[str, dict[str, Any]]) -> str:
@@ -166,16 +171,21 @@ def written(text: str, validation: Document, kept: Document) -> str:
     rows = {row["id"]: row for row in validation["rows"]}
     parts = {
         "score": score(validation, kept),
+        "held": held(),
         "modern": modern(validation),
-        "intervals": intervals(),
         "limits": limits_page(rows),
     }
     for name, part in parts.items():
-        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
-        before, mark, rest = text.partition(begin)
-        assert mark, f"the page lacks {begin.strip()}"
-        text = before + begin + "\n" + part + "\n" + end + rest.partition(end)[2]
+        text = between(text, name, part)
     return text
+
+
+def between(text: str, name: str, part: str) -> str:
+    """Returns the text of a page with new content between the marks of a part."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, mark, rest = text.partition(begin)
+    assert mark, f"the page lacks {begin.strip()}"
+    return before + begin + "\n" + part + "\n" + end + rest.partition(end)[2]
 
 
 def limits() -> tuple[str, ...]:
