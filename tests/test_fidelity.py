@@ -338,10 +338,10 @@ def test_derivatives_of_published_rows_go_on_from_their_journal(tmp_path: Path) 
     assert {one.partition(": ")[2] for one in again} == {"0 of 0 drives run"}
 
 
-def offsets(kind: str, *groups: tuple[str, list[float]]) -> list[fidelity.Offset]:
+def offsets(kind: str, *groups: tuple[str, list[float]]) -> list[fidelity.Row]:
     """Rows of a kind: a source and the offsets of its rows about one drive, per group."""
     return [
-        fidelity.Offset(kind, source, f"drive {n}", off)
+        {"kind": kind, "source": source, "drive": f"drive {n}", "off": off}
         for n, (source, offs) in enumerate(groups)
         for off in offs
     ]
@@ -406,7 +406,7 @@ def test_a_figure_has_the_interval_of_its_kind_or_none_if_no_row_is_like_it() ->
 
 @pytest.mark.parametrize("kind", likeness.KINDS)
 def test_intervals_hold_for_rows_of_sources_that_had_no_part_in_them(kind: str) -> None:
-    rows = [row for row in fidelity.offsets() if row.kind == kind]
+    rows = [row for row in fidelity.offsets() if row["kind"] == kind]
     held, judged = fidelity.covered(kind)
     chance = 2 * (0.9 * 0.1 / max(judged, 1)) ** 0.5
     assert judged < 20 or abs(held / judged - 0.9) <= chance, (held, judged)

@@ -8,7 +8,6 @@ import pytest
 
 from drivebay.analysis import fidelity, likeness
 from drivebay.analysis.likeness import BEHIND, BLOCKS, HEAT, LOW, MIXED, OTHER, SATURATED, TAILS
-from drivebay.analysis.published import publication
 from drivebay.definitions import suites
 
 
@@ -60,7 +59,6 @@ def test_blocks_are_large_compared_with_the_mapping_unit() -> None:
 def test_a_publication_is_one_source_with_all_its_articles() -> None:
     sources = {row["source"] for row in fidelity.recorded()["rows"]}
     assert {"AnandTech", "SSD-iq", "ICPE'24 artifact", "NVMeBenchmarks", "WARP"} <= sources
-    assert publication("ICPE'24 artifact, results/fig-11 of github.com/x") == "ICPE'24 artifact"
     assert not [name for name in sources if "http" in name or "," in name]
 
 

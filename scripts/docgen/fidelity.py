@@ -149,11 +149,11 @@ def intervals() -> str:
     """Table of the intervals by kind, and how often they held."""
     rows = []
     for kind in likeness.KINDS:
-        some = [row for row in fidelity.offsets() if row.kind == kind]
+        some = [row for row in fidelity.offsets() if row["kind"] == kind]
         ends = fidelity.around(1.0, kind)
         within, judged = fidelity.covered(kind)
         width = fidelity.NO_ROW if ends is None else f"x {ends[0]:.2f} to x {ends[1]:.2f}"
-        cells = (kind, str(len(some)), str(len({row.source for row in some})), width)
+        cells = (kind, str(len(some)), str(len({row["source"] for row in some})), width)
         rows.append((*cells, f"{within} of {judged}" if judged else ""))
     head = ("kind of figure", "rows", "sources", "90 % interval, times the figure", "held")
     return tabled(head, rows).rstrip() + "\n"

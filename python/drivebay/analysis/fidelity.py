@@ -44,6 +44,10 @@ RATES = frozenset({"IOPS", "MB/s"})
 Spreads = Mapping[str, Mapping[str, Sequence[Any]]]
 """Relative standard deviation and unit, by test and key of a figure."""
 Ends = tuple[float, float]
+Row = Mapping[str, Any]
+"""A row of the recorded run; `off` is the logarithm of the published value over the predicted one,
+for rows that intervals come from.
+"""
 CLASSES = PREDICTED, CONTRADICTED, FITTED = "predicted", "contradicted", "fitted"
 """Classes of rows, which `lab.validate.score` defines."""
 
@@ -56,18 +60,6 @@ class Known:
 
     unit_bytes: int
     spreads: Spreads | None
-
-
-@dataclass(frozen=True)
-class Offset:
-    """Error of a predicted row: `off` is the logarithm of the published value over the
-    predicted one. `source` is the publication or artifact.
-    """
-
-    kind: str
-    source: str
-    drive: str
-    off: float
 
 
 MODEL_CRATES = ("units", "drive", "run")
@@ -265,18 +257,18 @@ def around(value: float, kind: str, *, without: str = "") -> Ends | None:
 @functools.cache
 def _widths(without: str) -> Mapping[str, Ends]:
     """Ends of the intervals by kind, as logarithms of factors."""
-    by_kind: dict[str, list[Offset]] = {}
+    by_kind: dict[str, list[Row]] = {}
     for row in offsets():
-        by_kind.setdefault(row.kind, []).append(row)
+        by_kind.setdefault(row["kind"], []).append(row)
     widths = {}
     for kind, rows in by_kind.items():
-        width = width_of([row for row in rows if row.source != without])
+        width = width_of([row for row in rows if row["source"] != without])
         if width is not None and len(rows) >= FEWEST_ROWS:
             widths[kind] = width
     return widths
 
 
-def width_of(rows: Sequence[Offset]) -> Ends | None:
+def width_of(rows: Sequence[Row]) -> Ends | None:
     """Ends of the interval that contains the offset of a row of a new group with 90 %; None if
     there are too few groups. A group is a drive in a source.
 
@@ -287,7 +279,7 @@ def width_of(rows: Sequence[Offset]) -> Ends | None:
     """
     groups: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        groups.setdefault((row.source, row.drive), []).append(row.off)
+        groups.setdefault((row["source"], row["drive"]), []).append(row["off"])
     count = len(groups)
     if count < FEWEST_GROUPS:
         return None
@@ -301,23 +293,19 @@ def covered(kind: str) -> tuple[int, int]:
     """Number of predicted rows of a kind that lie in the 90 % intervals computed without any
     row of their source, and number of rows that such an interval exists for.
     """
-    rows = [row for row in offsets() if row.kind == kind]
+    rows = [row for row in offsets() if row["kind"] == kind]
     held = []
-    for source in {row.source for row in rows}:
-        width = width_of([row for row in rows if row.source != source])
-        own = [row.off for row in rows if row.source == source]
+    for source in {row["source"] for row in rows}:
+        width = width_of([row for row in rows if row["source"] != source])
+        own = [row["off"] for row in rows if row["source"] == source]
         held += [width[0] <= off <= width[1] for off in own] if width else []
     return sum(held), len(held)
 
 
 @functools.cache
-def offsets() -> tuple[Offset, ...]:
-    """Errors of the predicted rows of the recorded run that have a printed number."""
-    return tuple(
-        Offset(row["kind"], row["source"], row["drive"], row["off"])
-        for row in recorded().get("rows", ())
-        if row.get("off") is not None
-    )
+def offsets() -> tuple[Row, ...]:
+    """Rows of the recorded run that intervals come from: predicted ones with a printed number."""
+    return tuple(row for row in recorded().get("rows", ()) if row.get("off") is not None)
 
 
 def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | None:

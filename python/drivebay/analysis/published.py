@@ -73,18 +73,6 @@ The maker's own specification of the Plextor M6e is the only source of figures w
 """
 
 
-def publication(source: str) -> str:
-    """Name of the publication or artifact that a source belongs to: all articles of a magazine are
-    one, and all parts of an artifact.
-
-    >>> publication("AnandTech 9396 p2, SM951-NVMe: thermal throttling revisited, 2015-06-25")
-    'AnandTech'
-    >>> publication("SSD-iq (Haas et al., VLDB 2025), artifact"), publication("Guru3D, T700")
-    ('SSD-iq', 'Guru3D')
-    """
-    return re.sub(r"( p?\d+)+$", "", re.split(r",| \(", source)[0])
-
-
 @dataclass(frozen=True)
 class Published:
     """One published statement; `value` is None if it is not a number, and `text` has its wording.
@@ -105,6 +93,13 @@ class Published:
     printed_unit: str
     source: str
     host: str
+
+    @property
+    def publication(self) -> str:
+        """Name of the publication with all its articles, or of the artifact with all its parts:
+        "AnandTech" of "AnandTech 9396 p2, SM951-NVMe", "SSD-iq" of "SSD-iq (VLDB 2025), artifact".
+        """
+        return re.sub(r"( p?\d+)+$", "", re.split(r",| \(", self.source)[0])
 
 
 @dataclass(frozen=True)

@@ -65,11 +65,9 @@ def document_of(
             "log": bool(row.bounds is not None and row.bounds[0] > 0),
             "leverage": _short(known.leverage[k]),
             "shift": _short(known.left_out_value[k] - problem.reproduced[k]),
-            "sd": _short(known.left_out_sd[k]),
-            "posterior_sd": _short(known.sd[k]),
         }
     for row in bench.rows:  # a statement that the drive fulfils in no case
-        rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0})
+        rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0})
     rows = dict(sorted(rows.items()))
     if modern:
         part = modern_derivatives(bench, derivatives)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivebay.analysis import fidelity
-from drivebay.analysis.published import publication
 from drivebay.lab.validate.plan import Row
 from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
@@ -45,10 +44,8 @@ class Scored:
     @property
     def class_of(self) -> str:
         """The row's class: `fidelity.FITTED`, `PREDICTED` or `CONTRADICTED`."""
-        unknown = self.leverage is None and self.row.scored
-        if self.in_profile or self.row.calibrated_on or unknown:
-            return fidelity.FITTED
-        if (self.leverage or 0.0) >= FITTED_FROM:
+        leverage = float(self.row.scored) if self.leverage is None else self.leverage
+        if self.in_profile or self.row.calibrated_on or leverage >= FITTED_FROM:
             return fidelity.FITTED
         return fidelity.CONTRADICTED if self.row.conflict else fidelity.PREDICTED
 
@@ -61,11 +58,6 @@ class Scored:
     def in_profile(self) -> bool:
         """True if the figure is a value of the profile."""
         return bool(self.row.catalog)
-
-    @property
-    def source(self) -> str:
-        """Publication or artifact of the row."""
-        return publication(self.row.published.source)
 
     @property
     def own(self) -> float | None:
@@ -89,7 +81,7 @@ class Scored:
         """The 90 % interval that the other sources' rows of this kind give."""
         if not self.own or self.own <= 0 or self.row.published.unit not in fidelity.UNITS:
             return None
-        return fidelity.around(self.own, self.verdict.kind, without=self.source)
+        return fidelity.around(self.own, self.verdict.kind, without=self.row.published.publication)
 
     @property
     def error_percent(self) -> float | None:

@@ -114,7 +114,7 @@ def _row(scored: Scored) -> dict[str, Any]:
         "class": scored.class_of,
         "calibrated_on": scored.row.calibrated_on or scored.row.catalog,
         "kind": verdict.kind,
-        "source": scored.source,
+        "source": published.publication,
         "off": None if scored.off is None else round(scored.off, 5),
     }
 
