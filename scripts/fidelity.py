@@ -1,4 +1,4 @@
-"""Recomputes leverage, leave-one-out errors, intervals and sensitivities: `make fidelity`.
+"""Recomputes leverage, leave-one-out errors and sensitivities: `make fidelity`.
 
     python scripts/fidelity.py [--modern [--again]] [--refits 20] [--drive NAME]
                                [--runs | --unchanged | --pages]
@@ -10,7 +10,7 @@ again with the same model, and stored evaluations of a drive are reused as long 
 tests and its rows are the same.
 
 `--drive` limits the run to the rows about a drive, to try it out: it then writes nothing. `--runs`
-only runs the rows again, some minutes: leverage, errors without the row and intervals are kept.
+only runs the rows again, some minutes: leverage and shifts without the row are kept.
 
 `--modern` is for today's drives instead, which published/validation.toml lists as unscored:
 leverage and errors without the row, in fidelity-modern.json.xz. With it, `--drive` computes the
@@ -93,7 +93,7 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
     if moved:
         raise DrivebayError(
             f"{len(moved)} rows reproduce other figures than before: {', '.join(moved[:8])}",
-            hint="run `make fidelity`: leverage, errors and intervals must be computed again",
+            hint="run `make fidelity`: leverage and errors must be computed again",
         )
     now = fidelity.fingerprint(then.get("drives", ()))
     former = [*then.get("same_models", ()), then["fingerprint"]["model"]]

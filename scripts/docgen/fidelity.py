@@ -283,7 +283,7 @@ def _rows(validation: Document) -> str:
     """Every row: predicted rows first, those of the scored drives before today's."""
     known = {row.published.id: row for row in load_plan().rows}
     head = ("", "drive", "test", "host", "figure", "published", "reproduced", "error", "leverage",
-            "error without the row", "90 % interval without it", "")  # fmt: skip
+            "error without the row", "90 % interval by other sources", "")  # fmt: skip
     out: list[str] = []
     for of_today in (False, True):
         some = [row for row in validation["rows"] if row["scored"] != of_today]
