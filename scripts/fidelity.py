@@ -1,4 +1,4 @@
-"""Recomputes leverage, leave-one-out errors, intervals and sensitivities: `make fidelity`.
+"""Recomputes leverage, leave-one-out errors and sensitivities: `make fidelity`.
 
     python scripts/fidelity.py [--modern [--again]] [--refits 20] [--drive NAME]
                                [--runs | --unchanged | --pages]
@@ -10,7 +10,7 @@ again with the same model, and stored evaluations of a drive are reused as long 
 tests and its rows are the same.
 
 `--drive` limits the run to the rows about a drive, to try it out: it then writes nothing. `--runs`
-only runs the rows again, some minutes: leverage, errors without the row and intervals are kept.
+only runs the rows again, some minutes: leverage and shifts without the row are kept.
 
 `--modern` is for today's drives instead, which published/validation.toml lists as unscored:
 leverage and errors without the row, in fidelity-modern.json.xz. With it, `--drive` computes the
@@ -21,7 +21,8 @@ belong to the previous values. Rows of drives without derivatives count without 
 `--unchanged` is for a change of the model's code that changes no figure: it runs the rows and, if
 each reproduces the stored figure exactly, keeps everything else under the new fingerprint,
 including the evaluations; shipped results of the previous model then do not count as old. `--pages`
-only writes docs/fidelity.md. A test checks that the page is that of the stored results.
+only judges the stored figures again and writes docs/fidelity.md. A test checks that the page is
+that of the stored results.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docgen.fidelity import written
+from docgen.fidelity import between, intervals, written
 
 from drivebay.analysis import fidelity
 from drivebay.common.errors import DrivebayError
@@ -44,16 +45,20 @@ from drivebay.lab.fit import kept
 from drivebay.lab.fit.linear import posterior
 from drivebay.lab.fit.refit import refits
 from drivebay.lab.fit.sensitivity import Bench, derivatives, whole_runs
-from drivebay.lab.validate import score, table
-from drivebay.lab.validate.plan import load_plan
+from drivebay.lab.validate import score, table, verdicts
+from drivebay.lab.validate.plan import Row, load_plan
+from drivebay.lab.validate.values import NotReached
+from drivebay.lab.validate.verdicts import Validation
 
 TOP = Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "fidelity.md"
+INTERVALS = TOP / "docs" / "concepts" / "intervals.md"
 
 
 def write_page() -> None:
-    """Writes the page from the stored results."""
+    """Writes the pages from the stored results."""
     PAGE.write_text(written(PAGE.read_text(), fidelity.recorded(), fidelity.kept()))
+    INTERVALS.write_text(between(INTERVALS.read_text(), "intervals", intervals()))
 
 
 def evaluations(model: str, *, modern: bool) -> Path:
@@ -88,7 +93,7 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
     if moved:
         raise DrivebayError(
             f"{len(moved)} rows reproduce other figures than before: {', '.join(moved[:8])}",
-            hint="run `make fidelity`: leverage, errors and intervals must be computed again",
+            hint="run `make fidelity`: leverage and errors must be computed again",
         )
     now = fidelity.fingerprint(then.get("drives", ()))
     former = [*then.get("same_models", ()), then["fingerprint"]["model"]]
@@ -103,16 +108,34 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
 def write(document: dict[str, Any], *, modern: bool) -> None:
     """Stores the computed document."""
     kept.write(fidelity.MODERN if modern else fidelity.FILE, document)
-    for cached in (fidelity.kept, fidelity.kept_modern, fidelity.derived_modern, fidelity.stale,
-                fidelity.stale_modern):  # fmt: skip
+    for cached in (fidelity.kept, fidelity.kept_modern, fidelity.stale,
+                   fidelity.stale_modern):  # fmt: skip
         cached.cache_clear()
 
 
-def record(validation: dict[str, Any], *, modern: bool) -> None:
-    """Stores a run of the scored drives, or of today's, and keeps the others'."""
-    run = table.replaced(fidelity.recorded(), validation, scored=not modern)
-    kept.write(fidelity.RECORDED, run)
+def record(validation: Validation | None = None) -> dict[str, Any]:
+    """Stores a run of some rows and keeps the figures of the others. Judges all rows: the intervals
+    of each depend on the errors of all.
+    """
+    figures = table.figures_of(fidelity.recorded())
+    if validation is not None:
+        figures |= {v.row.published.id: v.reproduced for v in validation.verdicts}
+    plan = load_plan()
+    rows = tuple(row for row in plan.rows if row.not_covered or row.published.id in figures)
+
+    def figure_of(row: Row) -> float | str:
+        mine = figures[row.published.id]
+        if isinstance(mine, str) and row.bounds is not None and not row.catalog:
+            raise NotReached(mine)
+        return mine
+
+    judged = verdicts.judged(replace(plan, rows=rows), figure_of)
+    for _ in range(2):  # the first stores the errors that the second's intervals come from
+        kept.write(fidelity.RECORDED, table.as_json(judged))
+        for cached in (fidelity.offsets, fidelity._widths):
+            cached.cache_clear()
     write_page()
+    return fidelity.recorded()
 
 
 def main() -> None:
@@ -129,7 +152,7 @@ def main() -> None:
     if asked.again and not asked.modern:
         parser.error("--again needs --modern")
     if asked.pages:
-        write_page()
+        record()
         return
     os.nice(5)
     modern = asked.modern
@@ -151,7 +174,7 @@ def main() -> None:
         if asked.unchanged:
             prove_unchanged(table.as_json(validation), modern=modern)
         else:
-            record(table.as_json(validation), modern=modern)
+            record(validation)
         return
     if not asked.again:
         taken = derivatives(bench)
@@ -172,8 +195,7 @@ def main() -> None:
         return
     write(document, modern=modern)
     every = bench_of([])
-    judged = table.as_json(kept.validation_of(every, whole_runs(every)))
-    record(judged, modern=modern)
+    judged = record(kept.validation_of(every, whole_runs(every)))
     print(table.headline("all", judged["unscored"]["summary"] if modern else judged["summary"]))
 
 

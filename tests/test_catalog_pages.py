@@ -84,7 +84,7 @@ def test_a_score_is_that_of_the_recorded_run(drives: Any) -> None:
     score = RECORDED["drives"]["sm951-ahci-512"]
     text = drives.drive_page(catalog.load("sm951-ahci-512"), rows, score)
     assert f"| Rows compared | {len(rows)}, of which " in text
-    assert f"| Predicted | {score['n_predicted']}, " in text
+    assert f"| Predicted | {score['n_predicted']} numbers, " in text
     assert "| Leverage | computed |" in text
 
 

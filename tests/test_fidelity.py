@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drivebay.analysis import fidelity, published
+from drivebay.analysis import fidelity, likeness, published
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import Headline
 from drivebay.cli.review import _print_headline
@@ -30,7 +31,6 @@ from drivebay.lab.fit.linear import EDGE, Problem, fitted, posterior
 from drivebay.lab.fit.parameters import Parameter, free_parameters, moved, numbers
 from drivebay.lab.fit.sensitivity import Bench, Derivatives, coordinate_of, derivatives
 from drivebay.lab.pool import Worker
-from drivebay.lab.validate import table
 from drivebay.lab.validate.plan import Run, load_plan
 from drivebay.report.base.figures import detail
 from drivebay.report.base.markup import Bar
@@ -338,73 +338,98 @@ def test_derivatives_of_published_rows_go_on_from_their_journal(tmp_path: Path) 
     assert {one.partition(": ")[2] for one in again} == {"0 of 0 drives run"}
 
 
-KNOWN = {
-    "fingerprint": {"profiles": "1", "model": "2"},
-    "figures": {"xp941-512": {"random-read": {"iops_qd1": [0.05, "IOPS"], "a": [0.2, "W"]}}},
-}
+def offsets(kind: str, *groups: tuple[str, list[float]]) -> list[fidelity.Row]:
+    """Rows of a kind: a source and the offsets of its rows about one drive, per group."""
+    return [
+        {"kind": kind, "source": source, "drive": f"drive {n}", "off": off}
+        for n, (source, offs) in enumerate(groups)
+        for off in offs
+    ]
+
+
+def test_an_interval_is_a_prediction_for_a_new_group_whatever_the_number_of_its_rows() -> None:
+    few = offsets(likeness.LOW, ("a", [0.1]), ("b", [0.2]), ("c", [0.3]))
+    half = 2.920 * 0.1 * (4 / 3) ** 0.5  # Student's t of two degrees of freedom
+    assert fidelity.width_of(few) == pytest.approx((0.2 - half, 0.2 + half), abs=1e-3)
+    assert fidelity.width_of(few[:2]) is None
+    repeated = offsets(likeness.LOW, ("a", [0.1] * 50), ("b", [0.2]), ("c", [0.3] * 9))
+    assert fidelity.width_of(repeated) == pytest.approx(fidelity.width_of(few))
+
+
+def test_intervals_of_simulated_sources_hold_nine_in_ten_rows_of_a_new_one() -> None:
+    rng, held = np.random.default_rng(1), []
+    for _ in range(3000):
+        bias, count = rng.normal(0.05, 0.2), rng.integers(3, 20)
+        groups = [
+            ("s", list(rng.normal(bias, 0.3) + rng.normal(0, 0.15, rng.integers(1, 12))))
+            for _ in range(count)
+        ]
+        width = fidelity.width_of(offsets(likeness.TAILS, *groups))
+        assert width is not None
+        held.append(width[0] <= rng.normal(bias, 0.3) + rng.normal(0, 0.15) <= width[1])
+    assert 0.87 <= np.mean(held) <= 0.93
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors = {"rate": fidelity.ModelError(0.12, 0.13, 20), "": fidelity.ModelError(0.0, 0.1, 30)}
-    monkeypatch.setattr(fidelity, "kept", lambda: KNOWN)
-    monkeypatch.setattr(fidelity, "model_errors", lambda: errors)
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Intervals from fifteen rows of one kind and five of another."""
+    rows = [
+        *offsets(likeness.SATURATED, *((f"s{n}", [0.01 * n] * 3) for n in range(5))),
+        *offsets(likeness.LOW, *((f"s{n}", [0.01 * n]) for n in range(5))),
+    ]
+    monkeypatch.setattr(fidelity, "offsets", lambda: tuple(rows))
+    fidelity._widths.cache_clear()
+    yield
+    fidelity._widths.cache_clear()
 
 
-@pytest.mark.usefixtures("known")
-def test_a_figure_has_the_interval_of_its_test_or_of_what_is_like_it() -> None:
-    def ends(key: str, unit: str, test: str = "random-read", drive: str = "xp941-512") -> Any:
-        figure = Figure(key, key, 1000.0, unit)
-        return fidelity.interval_of(fidelity.known_of(drive), test, figure)
+@pytest.mark.usefixtures("few_rows")
+def test_a_figure_has_the_interval_of_its_kind_or_none_if_no_row_is_like_it() -> None:
+    test = next(one for one in suites.load("anandtech-2015").tests if one.id == "random-read")
 
-    wide = 1.645 * (0.05**2 + 0.12**2) ** 0.5  # the parameters' part, and the model's own
-    assert ends("iops_qd1", "IOPS") == pytest.approx((1000 * exp(-wide), 1000 * exp(wide)), abs=1)
-    assert ends("iops_qd2", "IOPS") == ends("iops_qd1", "IOPS", test="other")
-    assert ends("power", "W") == pytest.approx((720, 1390), abs=1)
-    assert ends("rate", "MB/s") == ends("iops_qd1", "IOPS")  # a rate is a rate
-    assert ends("iops_qd1", "%") is None
-    assert ends("x", "s") == pytest.approx((848, 1179), abs=1)  # no parameter is known to move it
-    assert ends("iops_qd1", "IOPS", drive="mine") is None
-    alone = 1.645 * 0.13  # of today's drives there are rows, and no spreads of other figures
-    found = ends("iops_qd1", "IOPS", drive="t700-2tb")
-    assert found == pytest.approx((1000 * exp(-alone), 1000 * exp(alone)), abs=1)
+    def figure(key: str, unit: str, drive: str = "xp941-512") -> Figure:
+        known = fidelity.known_of(drive, {})
+        return fidelity.with_interval(known, test, Figure(key, key, 1000.0, unit))
 
-
-def test_intervals_hold_nine_in_ten_of_the_rows_that_were_kept_aside() -> None:
-    for time, least in (("", 200), (fidelity.THEN, 30), (fidelity.TODAY, 200)):
-        held, rows = fidelity.covered(time)
-        alone, _ = fidelity.covered(time, widened=False)
-        assert rows > least and alone < 0.75 * rows, "the parameters alone leave less open"
-        chance = 2 * (0.9 * 0.1 / rows) ** 0.5
-        assert abs(held / rows - 0.9) <= chance, (time, held, rows)
+    low, high = figure("iops_qd32", "IOPS").interval or (0, 0)
+    middle, half = 0.02, 2.132 * 0.01 * 2.5**0.5 * 1.2**0.5
+    assert (low, high) == pytest.approx(
+        (1000 * exp(middle - half), 1000 * exp(middle + half)), rel=1e-5
+    )
+    assert figure("iops_qd1", "IOPS").interval is None, "five rows are too few"
+    assert figure("iops_qd1", "IOPS").unlike == figure("power", "W").unlike == fidelity.NO_ROW
+    for other in (figure("iops_qd32", "%"), figure("iops_qd32", "IOPS", "mine")):
+        assert other.interval is None and other.unlike == ""
+    without = fidelity.around(1.0, likeness.SATURATED, without="s4")
+    assert without and without[0] * without[1] < low * high / 1e6, "s4 has the largest offsets"
 
 
-def test_the_page_says_how_many_rows_the_intervals_hold_and_how_wide_they_are() -> None:
-    page = Path(__file__).parent.parent / "docs" / "fidelity.md"
-    text = " ".join(page.read_text(encoding="utf-8").split())
-    (held, rows), (old, of) = fidelity.covered(), fidelity.covered(fidelity.THEN)
-    alone, _ = fidelity.covered(widened=False)
-    assert f"of {rows} rows kept aside it holds {alone}," in text
-    assert f": {held} of {rows} ({old} of {of} of drives of 2012 to 2015)" in text
-    errors = fidelity.model_errors()
-    kinds = ("rate, today", "rate, then", "latency, today", "tail")
-    today, then, latency, tail = (exp(fidelity.Z_90 * errors[kind].beside) for kind in kinds)
-    rates = f"within {100 * (today - 1):.0f} % ({100 * (then - 1):.0f} % in 2012 to 2015)"
-    assert f"Rates are known {rates}, mean latencies {100 * (latency - 1):.0f} %" in text
-    assert f"tails a factor of {tail:.1f}." in text
+@pytest.mark.parametrize("kind", likeness.KINDS)
+def test_intervals_hold_for_rows_of_sources_that_had_no_part_in_them(kind: str) -> None:
+    rows = [row for row in fidelity.offsets() if row["kind"] == kind]
+    held, judged = fidelity.covered(kind)
+    chance = 2 * (0.9 * 0.1 / max(judged, 1)) ** 0.5
+    assert judged < 20 or abs(held / judged - 0.9) <= chance, (held, judged)
+    assert (fidelity.around(1.0, kind) is None) == (len(rows) < fidelity.FEWEST_ROWS)
+    for row in recorded_rows(kind):
+        others = fidelity.around(1.0, kind, without=row["source"])
+        assert (row["interval"] is None) == (others is None), row["id"]
 
 
-def test_a_kind_of_figures_has_the_error_of_rank_nine_in_ten() -> None:
-    def row(kind: str, off: float, sd: float = 0.0, time: str = fidelity.THEN) -> Any:
-        return fidelity.KeptAside(kind, "a", time, off, sd)
+def recorded_rows(kind: str) -> list[dict[str, Any]]:
+    """Rows of a kind that intervals come from."""
+    rows = fidelity.recorded()["rows"]
+    return [row for row in rows if row["kind"] == kind and row["off"] is not None]
 
-    rows = [row("rate", 0.01 * n) for n in range(1, 31)] + [row("tail", 9.0)] * 30
-    errors = fidelity._errors([*rows, row("other", 0.5)])
-    assert errors["rate"].alone == pytest.approx(0.28 / fidelity.Z_90)
-    assert errors["tail"].rows == 30 and errors[""].rows == 31
-    assert errors["rate, then"] == errors["rate"] and "rate, today" not in errors
-    few = fidelity._errors([row("rate", 0.3, 0.1)])
-    assert "rate" not in few and few[""].beside < few[""].alone
+
+def test_each_row_is_fitted_predicted_or_contradicted() -> None:
+    plan = {row.published.id: row for row in load_plan().rows}
+    for row in fidelity.recorded()["rows"]:
+        known = plan[row["id"]]
+        used = known.catalog or known.calibrated_on or (row["leverage"] or 0) >= 0.5
+        rest = fidelity.CONTRADICTED if known.conflict else fidelity.PREDICTED
+        assert row["class"] == (fidelity.FITTED if used else rest), row["id"]
+        assert row["off"] is None or row["class"] == fidelity.PREDICTED
 
 
 def test_an_interval_is_shown_beside_the_figure_and_as_its_whisker(
@@ -413,8 +438,11 @@ def test_an_interval_is_shown_beside_the_figure_and_as_its_whisker(
     figure = Headline(
         "mean_iops", "Mean IOPS", 7900.0, "IOPS", 300.0, n=400, interval=(7300.0, 8600.0)
     )
-    _print_headline([figure])
-    assert "7,900 IOPS, 7,300 to 8,600" in capsys.readouterr().out
+    alone = replace(figure, interval=None, unlike=fidelity.NO_ROW, test_id="b")
+    _print_headline([figure, alone])
+    out = capsys.readouterr().out
+    assert "7,900 IOPS, 7,300 to 8,600" in out and "7,900 IOPS, no row like it" in out
+    assert detail(alone).startswith("no row like it, ±")
     assert detail(figure) == "7,300 to 8,600, n\u00a0=\u00a0400"  # in place of the spread
     bar = Bar("reproduced", figure.value, "@a", figure.spread, ends=figure.interval)
     assert bar.whisker == (7300.0, 8600.0)
@@ -426,7 +454,8 @@ def test_a_checkout_has_a_fingerprint_of_profiles_and_model() -> None:
 
 
 def test_results_of_other_profiles_are_called_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fidelity, "kept", lambda: KNOWN)
+    known = {"fingerprint": {"profiles": "1", "model": "2"}}
+    monkeypatch.setattr(fidelity, "kept", lambda: known)
     monkeypatch.setattr(fidelity, "fingerprint", lambda *_: {"profiles": "1", "model": "3"})
     fidelity.stale.cache_clear()
     assert fidelity.stale() == "model changed since they were computed"
@@ -448,6 +477,8 @@ def test_the_page_is_that_of_the_kept_results(pages: Any) -> None:
     assert page == pages.written(page, fidelity.recorded(), fidelity.kept()), (
         "make fidelity ARGS=--pages"
     )
+    table = (TOP / "docs" / "concepts" / "intervals.md").read_text()
+    assert table == pages.between(table, "intervals", pages.intervals())
     assert len(page.split()) <= 1500
 
 
@@ -474,12 +505,18 @@ def test_every_row_with_a_figure_has_a_score() -> None:
     scored = [row for row in recorded["rows"] if row["scored"]]
     for row in scored:
         assert row["leverage"] is not None and 0 <= row["leverage"] <= 1, row["id"]
-    summary = recorded["summary"]
-    assert {"n_predicted", "median_abs_loo_error_pct", "within_share", "coverage_90"} <= set(
-        summary
-    )
-    predicted = sum(row["leverage"] < 0.5 for row in scored)
-    assert summary["n_predicted"] == predicted > 20
+    _counts(recorded["summary"], scored)
+
+
+def _counts(summary: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    classes = [row["class"] for row in rows]
+    predicted = summary["n_predicted"] + summary["n_words"]
+    assert predicted == classes.count("predicted") > summary["n_predicted"] > 20
+    assert summary["n_fitted"] == classes.count("fitted") > summary["n_in_profile"] > 0
+    assert summary["n_contradicted"] == classes.count("contradicted") > 0
+    held = [row["within"] for row in rows if row["off"] is not None and row["interval"]]
+    assert summary["n_intervals"] == len(held)
+    assert summary["coverage_90"] == pytest.approx(sum(held) / len(held), abs=1e-4)
 
 
 def test_todays_drives_are_in_no_score_and_have_one_of_their_own() -> None:
@@ -493,32 +530,10 @@ def test_todays_drives_are_in_no_score_and_have_one_of_their_own() -> None:
     for row in others:
         unknown = row["leverage"] is None
         assert unknown or row["drive"] in computed, row["id"]
-        # Or what the row told is nothing that leverage can be of, or the row is newer.
         newer = row["id"] not in fidelity.kept_modern()["derivatives"]
-        assert not unknown or row["drive"] not in computed or row["calibrated_on"] or newer, row[
-            "id"
-        ]
-    found = recorded["unscored"]["summary"]
-    assert found["n_predicted"] + found["n_in_profile"] + found["n_fitted"] == len(others)
-    assert found["n_predicted"] == sum(table.is_predicted(row) for row in others)
+        assert not unknown or row["drive"] not in computed or newer, row["id"]
+    _counts(recorded["unscored"]["summary"], others)
     assert not known & set(json.dumps(fidelity.kept()).split('"'))
-    contradicted = {row.published.id for row in load_plan().rows if row.conflict}
-    predicted = [row for row in others if table.is_predicted(row)]
-    rest = [row for row in predicted if row["id"] not in contradicted]
-    assert found["n_contradicted"] == len(predicted) - len(rest) > 0
-    within = sum(row["ok"] if row["loo_ok"] is None else row["loo_ok"] for row in rest)
-    assert found["within_of_others"] == pytest.approx(within / len(rest), abs=1e-4)
-
-
-def test_what_is_recorded_of_one_half_is_replaced_alone() -> None:
-    def document(name: str) -> dict[str, Any]:
-        rows = [{"id": f"S{n}", "scored": n < 2, "of": name} for n in (1, 2)]
-        parts = dict.fromkeys(("summary", "drives", "unscored"), name)
-        return {"rows": rows, "not_covered": [], **parts}
-
-    found = table.replaced(document("old"), document("new"), scored=False)
-    assert [row["of"] for row in found["rows"]] == ["old", "new"]
-    assert (found["summary"], found["unscored"]) == ("old", "new")
 
 
 def test_a_drive_without_leverage_makes_nothing_stale(

@@ -35,7 +35,7 @@ def row(
         "ok": ok,
         "loo_ok": ok if loo_ok is None else loo_ok,
         "leverage": leverage,
-        "calibrated_on": "",
+        "class": "fitted" if (leverage or 0) >= 0.5 else "predicted",
     }
 
 

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 import drivebay
 from drivebay import Device, Drive, Latencies, Trace, Workload
-from drivebay.analysis import fidelity
+from drivebay.analysis import fidelity, likeness
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions import hosts
 
 
 @pytest.fixture(scope="module")
@@ -264,17 +265,23 @@ def test_latencies_merge_and_percentiles_keep_their_error(
     assert low <= exact <= high == merged.percentile_us(q) <= max(exact * (1 + 1 / 64), exact)
 
 
-def test_a_result_has_intervals_where_the_drives_parameters_are_known(
+def test_a_result_has_the_intervals_of_its_kind(
     filled: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = {filled.drive.name: {"random-read": {"qd1": [0.05, "IOPS"]}}}
-    monkeypatch.setattr(fidelity, "kept", lambda: {"figures": known})
-    monkeypatch.setattr(fidelity, "model_errors", dict)
+    asked: list[str] = []
+
+    def around(value: float, kind: str) -> tuple[float, float] | None:
+        asked.append(kind)
+        return None if kind == likeness.HEAT else (value / 2, value * 3)
+
+    monkeypatch.setattr(fidelity, "around", around)
     result = filled.copy().run(Workload(read_percent=100, ios=2000))
-    low, high = result.interval("iops") or (0, 0)
-    assert (low, high) == pytest.approx((result.iops * 0.921, result.iops * 1.0857), rel=1e-3)
-    assert result.interval("mb_per_s") is not None and result.interval("latency_us") is None
-    monkeypatch.setattr(fidelity, "kept", dict)
+    assert result.interval("iops") == (result.iops / 2, result.iops * 3)
+    assert fidelity.around(result.power_w, result._kind("W")) is None
+    result.load = Workload(read_percent=50, ios=10)
+    assert result.interval("latency_us") is not None
+    assert asked == [likeness.SATURATED, likeness.HEAT, likeness.MIXED]
+    monkeypatch.setattr(fidelity, "_drives", frozenset)
     assert filled.copy().run(Workload(read_percent=100, ios=10)).interval() is None
 
 
@@ -285,6 +292,18 @@ def test_the_grid_is_the_recorders(filled: Device) -> None:
     assert again.bins.low_ns.tolist() == result.latency.bins.low_ns.tolist()
     assert again.bins.count.tolist() == result.latency.bins.count.tolist()
     assert again.sum_ns == result.latency.sum_ns
+
+
+@pytest.mark.parametrize("host", hosts.names())
+def test_a_device_in_any_host_is_copied_saved_and_loaded(host: str, tmp_path: Path) -> None:
+    load = Workload(read_percent=50, ios=200)
+    name = "sm951-ahci-512" if host == "windows-7" else "sm951-nvme-512"  # it has no NVMe driver
+    device = drivebay.drive(name, host=host).scaled(1 / 32).device()
+    device.run(load)
+    device.save(tmp_path / "a.state")
+    others = [device.copy(), Device.load(tmp_path / "a.state"), pickle.loads(pickle.dumps(device))]
+    iops = device.run(load).iops
+    assert [(one.drive.host, one.run(load).iops) for one in others] == [(host, iops)] * 3
 
 
 def test_a_device_stays_is_copied_and_saved(filled: Device, tmp_path: Path) -> None:

@@ -70,6 +70,13 @@ def test_a_handle_that_the_drive_has_not_is_refused() -> None:
             device.run(Workload(handle=4))
 
 
+def test_copies_apart_are_refused_with_one_frontier_and_a_victim_at_a_time() -> None:
+    flash = drivebay.drive(STUDY.parent.parent / "figures" / "flash.toml")
+    with pytest.raises(UserError, match=r"fdp\.handles: 2 .* gc\.frontiers single"):
+        flash.with_(fdp="2:persistent").device()
+    flash.with_(fdp="2:initial").device()
+
+
 def test_a_drive_with_an_slc_cache_places_data_without_it() -> None:
     drive = drivebay.drive("980-pro-1tb").with_("fdp=4:persistent")
     assert "slc_cache" not in drive.raw and len(drive.device().placement()) == 4

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from drivebay.analysis import fidelity, trust
+from drivebay.analysis import fidelity, likeness, trust
 from drivebay.analysis.published import figures
 
 TOP = Path(__file__).resolve().parent.parent
 README = (TOP / "README.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| (S\d+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (S\d+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \| (\w+) \| (.*?) \|$", re.MULTILINE
+)
 NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
 LINES_MAX = 80
 ROWS = ROW.findall(README)
@@ -46,14 +48,21 @@ def test_every_test_that_is_missed_by_far_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_a_row_is_the_kept_one(row: tuple[str, str, str, str, str]) -> None:
-    one, figure, published, here, error = row
+def test_a_row_is_the_kept_one(row: tuple[str, ...]) -> None:
+    one, figure, published, here, error, of_class, left_out = row
     found = kept()[one]
     assert ("missed" in figure) == (not found["ok"])
     assert number(published) == found["published"]
     digits = len(here.split()[0].partition(".")[2])
     assert number(here) == round(found["reproduced"], digits)
-    assert error.replace("−", "-") == f"{found['error_pct']:+.1f} %".replace("+0.0", "0.0")
+    assert of_class == found["class"]
+    for text, key in ((error, "error_pct"), (left_out, "loo_error_pct")):
+        assert text.replace("−", "-") == f"{found[key]:+.1f} %".replace("+0.0", "0.0")
+
+
+def test_the_sentence_about_intervals_is_that_of_the_computed_data() -> None:
+    held, judged = map(sum, zip(*map(fidelity.covered, likeness.KINDS), strict=True))
+    assert f"For {held} of {judged} published numbers ({100 * held / judged:.0f} %)" in README
 
 
 def test_the_sentences_are_short() -> None:

@@ -146,8 +146,8 @@ def test_todays_drives_have_a_score_and_tables_of_their_own(
     assert run(["validate", "--row", "S553", "--row", "S565"]) == 1
     out = capsys.readouterr().out
     assert "not part of the score above" in out and "As fitted" not in out
-    assert "samsung-980-500gb: 1 figure predicted" in out and "left out" in out
-    assert "980-pro-500gb: nothing predicted; 0 fitted, 1 in the profiles" in out
+    assert "samsung-980-500gb: 1 number predicted" in out and "left out" in out
+    assert "980-pro-500gb: no number predicted; 0 of 0 words and ranks hold; 1 fitted" in out
 
 
 def test_without_leverage_all_rows_are_predictions_but_those_that_were_told(
@@ -158,28 +158,26 @@ def test_without_leverage_all_rows_are_predictions_but_those_that_were_told(
     verdicts = [Verdict(rows[name], 800.0, 20.0, False) for name in ("S561", "S562", "S565")]
     found = [score.scored(Validation((one,), ()))[0] for one in verdicts]
     assert [one.predicted for one in found] == [True, False, False]
-    assert [one.in_profile for one in found] == [False, True, True]
+    assert [one.in_profile for one in found] == [False, False, True]
     assert found[0].error_percent == 20.0 and not found[0].left_out_ok
 
 
-def test_what_no_derivative_was_taken_by_is_told_whatever_the_leverage(
+def test_a_row_that_was_in_view_is_fitted_whatever_its_leverage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     row = next(row for row in load_plan().rows if row.published.id == "S573")
     leverage = {"S573": {"log": True, "leverage": 0.1, "shift": 0.0, "sd": 0.1}}
-    known = {"name": "nand.read_us", "drives": ["pm9a3-960+scaled-16@linux-io-uring-busy"]}
-    kept = {"drives": ["pm9a3-960"], "rows": leverage, "parameters": [known]}
+    kept = {"drives": ["pm9a3-960"], "rows": leverage}
     monkeypatch.setattr(fidelity, "kept_modern", lambda: kept)
-    monkeypatch.setattr(fidelity, "derived_modern", fidelity.derived_modern.__wrapped__)
-    for told, is_told in (
-        ("in view: host_interface.commands_max", True),
-        ("in view: host_interface.commands_max, nand.read_us", False),
-        ("in view: nand", False),
-        ("", False),
+    for changes, name in (
+        ({"calibrated_on": "in view: nand.read_us"}, "fitted"),
+        ({"conflict": "another one"}, "contradicted"),
+        ({}, "predicted"),
     ):
-        verdict = Verdict(replace(row, calibrated_on=told), 800.0, 20.0, False)
+        verdict = Verdict(replace(row, **changes), 800.0, 20.0, False)  # type: ignore[arg-type]
         (found,) = score.scored(Validation((verdict,), ()))
-        assert (found.in_profile, found.predicted) == (is_told, not is_told), told
+        assert found.class_of == name and found.predicted == (name == "predicted")
+        assert found.off is None or name == "predicted"
 
 
 def test_a_minute_before_and_after_a_rest_and_the_ends_of_a_fill() -> None:

@@ -86,8 +86,8 @@ This page helps you to choose a virtual drive. It lists them by class. The page 
 hardware with sources, its score, and the figures that it is good for. A *stand-in* is a drive of
 which too little is known; its page states what is missing, and every page that shows it says so.
 
-- **Predicted** are published figures that the model was not calibrated on: their number, their
-  median error without their row in the fit, and the share within bounds ([how](../fidelity.md)).
+- **Predicted** are published numbers that the model was not fitted to: how many, their median
+  error without their row in the fit, and the share within bounds ([how](../fidelity.md)).
 - **Good for** lists the kinds of figures with at least {kinds.LEAST_PREDICTED} predicted rows, and
   with at least {100 * kinds.GOOD_FROM:.0f} % of all rows and of the predicted rows within bounds.
 - **Not good for** lists the kinds with less than {100 * kinds.BAD_BELOW:.0f} % of all rows, or of
@@ -129,9 +129,8 @@ def score(scores: Mapping[str, Any] | None) -> str:
     """
     if not scores or not scores["n_predicted"]:
         return NONE
-    median = scores["median_abs_loo_error_pct"]
-    error = "" if median is None else f"{median:.1f} %, "
-    return f"{scores['n_predicted']}: {error}{100 * scores['within_share']:.0f} %"
+    median, within = scores["median_abs_loo_error_pct"], 100 * scores["within_share"]
+    return f"{scores['n_predicted']}: {median:.1f} %, {within:.0f} %"
 
 
 def drive_page(profile: Profile, rows: Sequence[RowOf], scores: Mapping[str, Any] | None) -> str:
@@ -347,12 +346,8 @@ def _predicted(scores: Mapping[str, Any] | None) -> str:
     if not scores or not scores["n_predicted"]:
         return NONE
     median = scores["median_abs_loo_error_pct"]
-    error = (
-        "no printed number among them"
-        if median is None
-        else f"median error {median:.1f} % (of {scores['n_numbers']} with a printed number)"
-    )
-    return f"{scores['n_predicted']}, {100 * scores['within_share']:.0f} % within bounds, {error}"
+    within = f"{100 * scores['within_share']:.0f} % within bounds"
+    return f"{scores['n_predicted']} numbers, {within}, median error {median:.1f} %"
 
 
 def _leverage(rows: Sequence[RowOf]) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from docgen.markdown import page
 from docgen.markdown import table as tabled
-from drivebay.analysis import fidelity
+from drivebay.analysis import fidelity, likeness
 from drivebay.common import data
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.fit.linear import EDGE
@@ -105,15 +105,7 @@ def score(validation: Document, kept: Document) -> str:
         f"in the median without its row; the linear formula differs from them by "
         f"{_log_percent(apart[len(apart) // 2])} in the median, {_log_percent(apart[-1])} at most."
     )
-    return (
-        f"**{summary['n_predicted']} figures that the model was not calibrated on: median error "
-        f"{_percent(summary['median_abs_loo_error_pct'])}, nine in ten under "
-        f"{_percent(summary['p90_abs_loo_error_pct'])} (of {summary['n_numbers']} with a printed "
-        f"number), {100 * (summary['within_share'] or 0):.0f} % within their bounds.** "
-        f"Parameters' 90 % intervals hold {100 * (summary['coverage_90'] or 0):.0f} % of the "
-        f"published values. The model was fitted to {summary['n_fitted']} other figures; "
-        f"{summary['n_in_profile']} more are in its profiles.{linear if refits else ''}\n"
-    )
+    return f"**{_predicted(summary)}** {_classes(summary)}{linear if refits else ''}\n"
 
 
 def modern(validation: Document) -> str:
@@ -121,16 +113,50 @@ def modern(validation: Document) -> str:
     head = validation["unscored"]["summary"]
     some = [row for row in validation["rows"] if not row["scored"]]
     return (
-        f"{head['n_predicted']} figures that the model was not calibrated on, median error "
-        f"{_percent(head['median_abs_loo_error_pct'])}, "
-        f"nine in ten under {_percent(head['p90_abs_loo_error_pct'])} "
-        f"(of {head['n_numbers']} with a printed number), "
-        f"{_share(head['within_share'])} within their bounds. {head['n_contradicted']} of them "
-        "contradict another published figure; of the others "
-        f"{_share(head['within_of_others'])} are within. The profiles were fitted to "
-        f"{head['n_fitted']} other figures; {head['n_in_profile']} more are in them. Of all "
-        f"{len(some)} rows {sum(row['ok'] for row in some)} are within their bounds.\n"
+        f"{_predicted(head)} {_classes(head)} Of all {len(some)} rows "
+        f"{sum(row['ok'] for row in some)} are within their bounds.\n"
     )
+
+
+def _predicted(summary: Document) -> str:
+    return (
+        f"{summary['n_predicted']} predicted numbers: median error "
+        f"{_percent(summary['median_abs_loo_error_pct'])}, nine in ten under "
+        f"{_percent(summary['p90_abs_loo_error_pct'])}, {_share(summary['within_share'])} within "
+        "their bounds."
+    )
+
+
+def _classes(summary: Document) -> str:
+    return (
+        f"Of {summary['n_words']} predicted words and ranks {summary['n_words_hold']} hold. "
+        f"{summary['n_fitted']} rows are fitted, {summary['n_in_profile']} of them values of the "
+        f"profiles; {summary['n_contradicted']} are contradicted by another publication."
+    )
+
+
+def held() -> str:
+    """Sentence on what an interval is, and how often it held."""
+    some, judged = map(sum, zip(*map(fidelity.covered, likeness.KINDS), strict=True))
+    return (
+        f"A 90 % interval is where a new source should find the figure. For {some} of {judged} "
+        f"published numbers ({100 * some / judged:.0f} %) the interval computed without their "
+        "source held ([by kind](concepts/intervals.md)).\n"
+    )
+
+
+def intervals() -> str:
+    """Table of the intervals by kind, and how often they held."""
+    rows = []
+    for kind in likeness.KINDS:
+        some = [row for row in fidelity.offsets() if row["kind"] == kind]
+        ends = fidelity.around(1.0, kind)
+        within, judged = fidelity.covered(kind)
+        width = fidelity.NO_ROW if ends is None else f"x {ends[0]:.2f} to x {ends[1]:.2f}"
+        cells = (kind, str(len(some)), str(len({row["source"] for row in some})), width)
+        rows.append((*cells, f"{within} of {judged}" if judged else ""))
+    head = ("kind of figure", "rows", "sources", "90 % interval, times the figure", "held")
+    return tabled(head, rows).rstrip() + "\n"
 
 
 def limits_page(rows: Mapping[str, dict[str, Any]]) -> str:
@@ -145,15 +171,21 @@ def written(text: str, validation: Document, kept: Document) -> str:
     rows = {row["id"]: row for row in validation["rows"]}
     parts = {
         "score": score(validation, kept),
+        "held": held(),
         "modern": modern(validation),
         "limits": limits_page(rows),
     }
     for name, part in parts.items():
-        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
-        before, mark, rest = text.partition(begin)
-        assert mark, f"the page lacks {begin.strip()}"
-        text = before + begin + "\n" + part + "\n" + end + rest.partition(end)[2]
+        text = between(text, name, part)
     return text
+
+
+def between(text: str, name: str, part: str) -> str:
+    """Returns the text of a page with new content between the marks of a part."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, mark, rest = text.partition(begin)
+    assert mark, f"the page lacks {begin.strip()}"
+    return before + begin + "\n" + part + "\n" + end + rest.partition(end)[2]
 
 
 def limits() -> tuple[str, ...]:
@@ -232,14 +264,15 @@ def _refit(refit: Document, row: Document, log: bool) -> list[str]:
 
 def _drives(drives: Document) -> str:
     head = ("drive", "predicted", "median error", "within bounds", "in the 90 % interval",
-            "fitted", "in the profile")  # fmt: skip
+            "words that hold", "fitted", "of these in the profile", "contradicted")  # fmt: skip
     return tabled(
         head,
         (
             (
                 table.named(name), str(scores["n_predicted"]),
                 _percent(scores["median_abs_loo_error_pct"]), _share(scores["within_share"]),
-                _share(scores["coverage_90"]), str(scores["n_fitted"]), str(scores["n_in_profile"]),
+                _share(scores["coverage_90"]), f"{scores['n_words_hold']} of {scores['n_words']}",
+                *(str(scores[f"n_{key}"]) for key in ("fitted", "in_profile", "contradicted")),
             )
             for name, scores in drives.items()
         ),
@@ -250,15 +283,14 @@ def _rows(validation: Document) -> str:
     """Every row: predicted rows first, those of the scored drives before today's."""
     known = {row.published.id: row for row in load_plan().rows}
     head = ("", "drive", "test", "host", "figure", "published", "reproduced", "error", "leverage",
-            "error without the row", "90 % interval without it", "")  # fmt: skip
+            "error without the row", "90 % interval by other sources", "")  # fmt: skip
     out: list[str] = []
     for of_today in (False, True):
         some = [row for row in validation["rows"] if row["scored"] != of_today]
-        for title, predicted in (("Predicted", True), ("Fitted, or in the profile", False)):
-            out.append(f"## {title}{', drives of today' if of_today else ''}\n")
+        for name in fidelity.CLASSES:
+            out.append(f"## {name.capitalize()}{', drives of today' if of_today else ''}\n")
             out.append(tabled(head, (
-                _row(row, known[row["id"]].conflict)
-                for row in some if table.is_predicted(row) == predicted
+                _row(row, known[row["id"]].conflict) for row in some if row["class"] == name
             )))  # fmt: skip
     rows = {row["id"]: row for row in validation["rows"]}
     out += ["## Contradictions between sources\n", _contradictions(rows)]

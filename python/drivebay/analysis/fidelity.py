@@ -1,5 +1,5 @@
-"""Stored results of `make fidelity`: leverage and errors of published rows, the uncertainty of
-figures from the parameters, and whether profiles or the model have changed since.
+"""Stored results of `make fidelity`: leverage and errors of published rows, the intervals of
+figures that follow from these errors, and whether profiles or the model have changed since.
 
 Sources: fidelity.json.xz in published/computed/, and fidelity-modern.json.xz for today's drives,
 which scripts/fidelity.py writes and docs/fidelity.md explains; validation-run.json.xz is the
@@ -17,74 +17,51 @@ import re
 import statistics
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from drivebay.analysis import likeness
 from drivebay.analysis.figures import Figure
+from drivebay.analysis.replicates import t_quantile
 from drivebay.common import data
+from drivebay.definitions.suites import Test
 
 FILE = "fidelity"
 MODERN = "fidelity-modern"
 RECORDED = "validation-run"
 Z_90 = 1.645
 """Half of a 90 % interval, in standard deviations."""
-OPEN = math.log(2.0) / Z_90
-"""Upper limit of the uncertainty from parameters, a factor of two. Beyond it, as where some
-parameter values make a drive throttle within a test, a derivative gives no more information.
-"""
-FEWEST_ROWS = 20
-"""A group of figures of one kind and period with fewer rows uses the error of the kind; a kind
-with fewer rows uses that of all kinds except tail percentiles.
-"""
-UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
+FEWEST_ROWS = 10
+"""A kind of figures with fewer predicted rows has no interval."""
+FEWEST_GROUPS = 3
+"""Smallest number of groups that tells how much groups differ."""
+UNITS = frozenset({"IOPS", "MB/s", "MiB/s", "µs", "ms", "s", "h", "W"})
 """Units of figures that have an interval."""
+NO_ROW = "no row like it"
+"""Printed in place of the interval of a kind that has too few rows."""
 RATES = frozenset({"IOPS", "MB/s"})
-TAIL = re.compile(r"p9\d|max|longest")
-TIMES = frozenset({"us", "µs", "ms"})
 Spreads = Mapping[str, Mapping[str, Sequence[Any]]]
 """Relative standard deviation and unit, by test and key of a figure."""
-
-
-@dataclass(frozen=True)
-class ModelError:
-    """Error of the model itself, as relative standard deviations of a figure: `beside` is
-    combined with the uncertainty from the parameters, `alone` applies without one; `rows` is
-    the number of rows that it was computed from.
-    """
-
-    beside: float
-    alone: float
-    rows: int
+Ends = tuple[float, float]
+Row = Mapping[str, Any]
+"""A row of the recorded run; `off` is the logarithm of the published value over the predicted one,
+for rows that intervals come from.
+"""
+CLASSES = PREDICTED, CONTRADICTED, FITTED = "predicted", "contradicted", "fitted"
+"""Classes of rows, which `lab.validate.score` defines."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """Knowledge about a drive's figures: their uncertainty from its parameters, and the drive's
-    period, which selects the model's error to be added; None for a drive that was calibrated
-    here.
+    """Knowledge about a drive's figures: the size of its mapping unit, and the spreads of a
+    drive that was calibrated here; None for a drive of the catalog.
     """
 
-    spreads: Spreads
-    time: str | None
+    unit_bytes: int
+    spreads: Spreads | None
 
 
-@dataclass(frozen=True)
-class KeptAside:
-    """A published row that the model was not calibrated on: the kind of its figure, its drive
-    and that drive's period, the logarithmic deviation of the published value, and the
-    standard deviation from the parameters.
-    """
-
-    kind: str
-    drive: str
-    time: str
-    off: float
-    sd: float
-
-
-THEN, TODAY = "then", "today"
-"""Periods of drives: 2012 to 2015, or later."""
 MODEL_CRATES = ("units", "drive", "run")
 AGAIN = "make fidelity"
 
@@ -113,9 +90,7 @@ def kept() -> Mapping[str, Any]:
 
 @functools.cache
 def kept_modern() -> Mapping[str, Any]:
-    """The stored results for today's drives, which `drives` lists; without intervals of figures
-    that no row has.
-    """
+    """The stored results for today's drives, which `drives` lists."""
     return _read(MODERN)
 
 
@@ -131,18 +106,6 @@ def profile_of(run_drive: str) -> str:
     '970-evo-plus-1tb'
     """
     return run_drive.partition("@")[0].partition("+")[0]
-
-
-@functools.cache
-def derived_modern(drive: str) -> frozenset[str]:
-    """Parameters of one of today's drives for which its rows have derivatives, as
-    "nand.read_us".
-    """
-    return frozenset(
-        parameter["name"]
-        for parameter in kept_modern().get("parameters", ())
-        if drive in map(profile_of, parameter["drives"])
-    )
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -239,139 +202,118 @@ def _stale(results: Mapping[str, Any]) -> str:
     return "" if not changed else f"{' and '.join(changed)} changed since they were computed"
 
 
-def known_of(drive: str, profile: Mapping[str, Any] | None = None) -> Known | None:
+def known_of(drive: str, profile: Mapping[str, Any]) -> Known | None:
     """Returns the knowledge about a drive's figures; None for a drive without published rows
     that `drivebay calibrate` has not seen. `drive`: name of its profile. `profile`: the
     profile; one that `drivebay calibrate` wrote has spreads of its own.
     """
-    if own := (profile or {}).get("intervals"):
-        return Known(own, None)
-    spreads: Spreads = kept().get("figures", {}).get(drive, {})
-    time = _times().get(drive)
-    return Known(spreads, time or THEN) if spreads or time else None
+    spreads = profile.get("intervals")
+    return Known(unit_bytes(profile), spreads) if spreads or drive in _drives() else None
 
 
-def interval_of(known: Known | None, test: str, figure: Figure) -> tuple[float, float] | None:
-    """Both ends of a figure's 90 % interval; None if nothing is known of the drive, or the
-    figure is a count or is not a rate, time, power or temperature. `test`: id of the test.
+def unit_bytes(profile: Mapping[str, Any]) -> int:
+    """Mapping unit of a profile's drive."""
+    unit = profile.get("controller", {}).get("mapping_unit_kib", {})
+    return 1024 * int(unit.get("value", 4))
+
+
+@functools.cache
+def _drives() -> frozenset[str]:
+    """Drives of the recorded run."""
+    return frozenset(row["drive"] for row in recorded().get("rows", ()))
+
+
+def with_interval(known: Known | None, test: Test, figure: Figure) -> Figure:
+    """Adds the 90 % interval to a figure, or `NO_ROW`; nothing if nothing is known of the
+    drive, or the figure is not a rate, time or power.
     """
     if known is None or not figure.value or figure.value <= 0 or figure.unit not in UNITS:
-        return None
-    sd = total_sd(known, test, figure.key, figure.unit)
-    return None if sd is None else interval(figure.value, sd)
+        return figure
+    kind = likeness.kind_of(test, figure.key, figure.unit, known.unit_bytes)
+    ends = ends_of(known, kind, test.id, figure.key, figure.value, figure.unit)
+    return replace(figure, interval=ends, unlike="" if ends or known.spreads else NO_ROW)
 
 
-def total_sd(known: Known, test: str, figure: str, unit: str) -> float | None:
-    """Relative standard deviation of a figure: uncertainty from the parameters, combined with
-    the error of the model for figures of its kind.
+def ends_of(
+    known: Known, kind: str, test: str, figure: str, value: float, unit: str
+) -> Ends | None:
+    """Both ends of the 90 % interval of a positive figure: of a calibrated drive by its own
+    spreads, else by the kind of the figure. `test`, `figure`: id of the test, key of the figure.
     """
-    relative = relative_sd(known.spreads, test, figure, unit)
-    if known.time is None:
-        return relative
-    error = _error_of(model_errors(), kind_of(figure, unit), known.time)
-    if relative is None:
-        return None if error is None else error.alone
-    return math.hypot(min(relative, OPEN), 0.0 if error is None else error.beside)
+    if known.spreads is None:
+        return around(value, kind)
+    sd = relative_sd(known.spreads, test, figure, unit)
+    return None if sd is None else interval(value, sd)
 
 
-def kind_of(figure: str, unit: str) -> str:
-    """Classifies a figure by its key and unit; within a kind the model's errors are similar.
-
-    >>> kind_of("iops_qd1", "IOPS"), kind_of("latency_p99.9", "µs"), kind_of("p50_read", "ms")
-    ('rate', 'tail', 'latency')
+def around(value: float, kind: str, *, without: str = "") -> Ends | None:
+    """Both ends of the 90 % interval of a positive figure of this kind; None if the kind has
+    too few rows. `without`: a source whose rows do not count.
     """
-    if unit.partition(" ")[0] in RATES | {"MiB/s", "GB/s"}:
-        return "rate"
-    if unit in TIMES:
-        return "tail" if TAIL.search(figure) else "latency"
-    return "other"
+    width = _widths(without).get(kind)
+    return None if width is None else (value * math.exp(width[0]), value * math.exp(width[1]))
 
 
 @functools.cache
-def model_errors() -> Mapping[str, ModelError]:
-    """The model's own error by kind of figure and period of the drives ("rate, today"), by kind,
-    and "" for all but tails. It is the smallest error with which nine in ten of the kept-aside
-    rows of the recorded run lie in their intervals. Kept-aside rows are numbers that the model
-    was not calibrated on and no other publication contradicts.
+def _widths(without: str) -> Mapping[str, Ends]:
+    """Ends of the intervals by kind, as logarithms of factors."""
+    by_kind: dict[str, list[Row]] = {}
+    for row in offsets():
+        by_kind.setdefault(row["kind"], []).append(row)
+    widths = {}
+    for kind, rows in by_kind.items():
+        width = width_of([row for row in rows if row["source"] != without])
+        if width is not None and len(rows) >= FEWEST_ROWS:
+            widths[kind] = width
+    return widths
 
-    The quantile is that of split conformal prediction (Vovk et al. 2005): of n rows the one of rank
-    0.9 (n + 1), rounded up.
+
+def width_of(rows: Sequence[Row]) -> Ends | None:
+    """Ends of the interval that contains the offset of a row of a new group with 90 %; None if
+    there are too few groups. A group is a drive in a source.
+
+    Prediction interval of a random-effects meta-analysis (Higgins, Thompson and Spiegelhalter,
+    J. R. Stat. Soc. A 172, 2009) in which every group counts the same, whatever its number of
+    rows: Student's t, the variance of a row drawn from a group drawn at random, and that of the
+    mean of the groups.
     """
-    return _errors(_kept_aside())
-
-
-def _error_of(errors: Mapping[str, ModelError], kind: str, time: str) -> ModelError | None:
-    """The error of the smallest group that has enough rows."""
-    return errors.get(f"{kind}, {time}") or errors.get(kind) or errors.get("")
-
-
-def _errors(rows: Sequence[KeptAside]) -> dict[str, ModelError]:
-    groups: dict[str, list[KeptAside]] = {"": [row for row in rows if row.kind != "tail"]}
+    groups: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        for group in (row.kind, f"{row.kind}, {row.time}"):
-            groups.setdefault(group, []).append(row)
-    return {
-        group: ModelError(
-            _rank_90([math.sqrt(max(0.0, (x.off / Z_90) ** 2 - x.sd**2)) for x in some]),
-            _rank_90([abs(x.off) / Z_90 for x in some]),
-            len(some),
-        )
-        for group, some in groups.items()
-        if len(some) >= (FEWEST_ROWS if group else 1)
-    }
+        groups.setdefault((row["source"], row["drive"]), []).append(row["off"])
+    count = len(groups)
+    if count < FEWEST_GROUPS:
+        return None
+    middle = statistics.fmean(map(statistics.fmean, groups.values()))
+    square = sum(statistics.fmean((off - middle) ** 2 for off in g) for g in groups.values())
+    half = t_quantile(0.9, count - 1) * math.sqrt(square / (count - 1) * (1 + 1 / count))
+    return middle - half, middle + half
 
 
-def _rank_90(values: Sequence[float]) -> float:
-    return sorted(values)[min(len(values), math.ceil(0.9 * (len(values) + 1))) - 1]
-
-
-def covered(time: str = "", *, widened: bool = True) -> tuple[int, int]:
-    """Number of kept-aside rows that lie in their 90 % intervals, and number of all: each
-    drive's rows are judged with the errors from the rows of the other drives. `time`: period
-    of the drives; all if empty. `widened`: by the model's own error.
+def covered(kind: str) -> tuple[int, int]:
+    """Number of predicted rows of a kind that lie in the 90 % intervals computed without any
+    row of their source, and number of rows that such an interval exists for.
     """
-    rows, held = _kept_aside(), 0
-    asked = [row for row in rows if time in ("", row.time)]
-    for drive in {row.drive for row in asked}:
-        errors = _errors([row for row in rows if row.drive != drive]) if widened else {}
-        for row in (candidate for candidate in asked if candidate.drive == drive):
-            error = _error_of(errors, row.kind, row.time)
-            whole = math.hypot(row.sd, error.beside if error else 0.0)
-            held += abs(row.off) <= Z_90 * whole * (1 + 1e-9)
-    return held, len(asked)
+    rows = [row for row in offsets() if row["kind"] == kind]
+    held = []
+    for source in {row["source"] for row in rows}:
+        width = width_of([row for row in rows if row["source"] != source])
+        own = [row["off"] for row in rows if row["source"] == source]
+        held += [width[0] <= off <= width[1] for off in own] if width else []
+    return sum(held), len(held)
 
 
 @functools.cache
-def _kept_aside() -> tuple[KeptAside, ...]:
-    """Rows from which the model's error is estimated."""
-    kept_rows = []
-    for row in recorded().get("rows", ()):
-        numbers = (row["published"], row["reproduced"])
-        known = all(isinstance(number, int | float) and number > 0 for number in numbers)
-        if not known or row["relation"] not in ("eq", "approx") or not row.get("kept_aside"):
-            continue
-        low, high = row["interval"] or (row["reproduced"],) * 2
-        sd = math.log(high / low) / 2 / Z_90 if low > 0 else OPEN
-        middle = math.sqrt(low * high) if low > 0 else row["reproduced"]
-        off = math.log(row["published"] / middle)
-        drive = str(row["drive"])
-        kept_rows.append(KeptAside(row["kind"], drive, _times()[drive], off, min(sd, OPEN)))
-    return tuple(kept_rows)
-
-
-@functools.cache
-def _times() -> Mapping[str, str]:
-    """Periods of the drives that occur in the recorded run."""
-    rows = recorded().get("rows", ())
-    return {str(row["drive"]): THEN if row["scored"] else TODAY for row in rows}
+def offsets() -> tuple[Row, ...]:
+    """Rows of the recorded run that intervals come from: predicted ones with a printed number."""
+    return tuple(row for row in recorded().get("rows", ()) if row.get("off") is not None)
 
 
 def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | None:
-    """Relative standard deviation of a figure from the drive's parameters.
+    """Relative standard deviation of a calibrated drive's figure from its parameters.
 
-    For a figure that was never run for a published row it is the median over figures with the same
-    unit in the same test, or else of the whole drive; IOPS and MB/s count as the same unit. `test`,
-    `figure`: id of the test, key of the figure.
+    For a figure without one it is the median over figures with the same unit in the same test, or
+    else of the whole drive; IOPS and MB/s count as the same unit. `test`, `figure`: id of the test,
+    key of the figure.
     """
     of_test = spreads.get(test, {})
     if figure in of_test:
@@ -388,7 +330,7 @@ def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | 
     return None
 
 
-def interval(value: float, sd: float) -> tuple[float, float]:
+def interval(value: float, sd: float) -> Ends:
     """Both ends of a 90 % interval around a positive figure.
 
     >>> tuple(round(end) for end in interval(1000.0, 0.05))
@@ -398,7 +340,7 @@ def interval(value: float, sd: float) -> tuple[float, float]:
     return value / factor, value * factor
 
 
-def interval_words(ends: tuple[float, float] | None, number: Callable[[float], str]) -> str:
+def interval_words(ends: Ends | None, number: Callable[[float], str]) -> str:
     """Formats an interval: "7.3 to 8.6"; empty if there is none or both ends look the same.
 
     >>> interval_words((7.3, 8.6), str)

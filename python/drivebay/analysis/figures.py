@@ -39,8 +39,8 @@ class Figure:
 
     `spread` is in the figure's own unit, of the kind `spread_kind`; `n` counts `n_kind`. `place` is
     the load at which an extreme occurred ("at 128 KiB"); it is separate from the label, so that
-    drives with different places share one label. `interval` contains a virtual drive's figure with
-    90 %, given the uncertainty of its parameters.
+    drives with different places share one label. `interval` is a virtual drive's 90 % interval;
+    `unlike` says why a figure of it has none.
     """
 
     key: str
@@ -54,6 +54,7 @@ class Figure:
     note: str = ""
     place: str = ""
     interval: tuple[float, float] | None = None
+    unlike: str = ""
     missing: str = "–"
     """Printed instead of a value that is None: "never" for an event that did not happen."""
 

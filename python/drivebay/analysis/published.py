@@ -45,6 +45,13 @@ class Published:
     source: str
     host: str
 
+    @property
+    def publication(self) -> str:
+        """Name of the publication with all its articles, or of the artifact with all its parts:
+        "AnandTech" of "AnandTech 9396 p2, SM951-NVMe", "SSD-iq" of "SSD-iq (VLDB 2025), artifact".
+        """
+        return re.sub(r"( p?\d+)+$", "", re.split(r",| \(", self.source)[0])
+
 
 @dataclass(frozen=True)
 class Mapped:

@@ -61,24 +61,22 @@ class Review:
 def review(result: Result, *, intervals: bool = True) -> Review:
     """Computes a result; a partial one has figures of the finished tests. Raises UserError if a
     step's files cannot be read. `intervals`: also compute 90 % intervals for a virtual drive
-    of the catalog or a calibrated one, from the uncertainty of its parameters and the model's
-    own error.
+    of the catalog, by kind of figure, or a calibrated one, from its parameters.
     """
     tests = {step.id: measure(step.test, step.phases()) for step in result.done}
     if intervals and result.simulated:
-        known = fidelity.known_of(str(result.target.get("name")), result.target.get("profile"))
+        profile = result.target.get("profile") or {}
+        known = fidelity.known_of(str(result.target.get("name")), profile)
         tests = {name: _with_intervals(test, known) for name, test in tests.items()}
     return Review(result, tests, published_drive(result))
 
 
 def _with_intervals(measured: Measured, known: fidelity.Known | None) -> Measured:
-    return replace(
-        measured,
-        figures={
-            key: replace(figure, interval=fidelity.interval_of(known, measured.test.id, figure))
-            for key, figure in measured.figures.items()
-        },
-    )
+    figures = {
+        key: fidelity.with_interval(known, measured.test, figure)
+        for key, figure in measured.figures.items()
+    }
+    return replace(measured, figures=figures)
 
 
 def headline(result: Result, *, intervals: bool = True) -> list[Headline]:

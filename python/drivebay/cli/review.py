@@ -480,9 +480,10 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         if figure.value is not None:
             value = f"{number(figure.value)} {figure.unit}".strip()
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
+        if interval := interval_words(figure.interval, number) or figure.unlike:
+            value = f"{value}, {interval}"
         if figure.interval is not None:
-            interval, spread = interval_words(figure.interval, number), ""
-            value = ", ".join(filter(None, (value, interval)))
+            spread = ""
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None
         name = "" if figure.test_id == last else figure.test_id

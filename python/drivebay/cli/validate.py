@@ -36,10 +36,11 @@ def validate(
 ) -> None:
     """Compare published figures with reproduced ones.
 
-    The first lines score the model where it was not calibrated: median error and share within
-    bounds of all rows with a leverage under 0.5, each row left out of its own fit. The tables show
-    each row of published/figures.csv with its error, its leverage (0: nothing was tuned to it; 1:
-    it is right because it was put in), its error if left out of the fit, and its 90 % interval.
+    The first lines score the predicted numbers, to which the model was not fitted: median error and
+    share within bounds, each row left out of its own fit; words and ranks count apart. The tables
+    show each row of published/figures.csv by its class (predicted, contradicted, fitted) with its
+    error, its leverage (0: nothing was tuned to it; 1: it is right because it was put in), its
+    error if left out of the fit, and the 90 % interval that other sources' rows like it give.
     Recent drives have their own tables, which do not count in the score. Exit code 1 if a row is
     out of its bounds."""
     from drivebay.cli.progress import status
@@ -99,9 +100,9 @@ def _show_rows(document: dict[str, Any], part: dict[str, Any], stale: str, *, sc
     if stale:
         print(f"leverage, errors without the row and intervals are stale: {stale}; "
               f"{fidelity.AGAIN} recomputes them")  # fmt: skip
-    for title, predicted in (("Predicted", True), ("Fitted, or in the profile", False)):
-        if rows := tables.lines(document, scored=scored, predicted=predicted):
-            print(f"\n{title}")
+    for name in fidelity.CLASSES:
+        if rows := tables.lines(document, scored=scored, of_class=name):
+            print(f"\n{name.capitalize()}")
             table(tables.HEAD, rows)
 
 

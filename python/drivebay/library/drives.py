@@ -24,7 +24,7 @@ from drivebay.common import documents, files
 from drivebay.common.errors import UserError
 from drivebay.definitions import leaves, policies
 from drivebay.definitions.modifications import changed
-from drivebay.definitions.profiles import Profile, from_document, load
+from drivebay.definitions.profiles import Profile, from_document, from_resolved, load
 from drivebay.definitions.scaling import scaled
 from drivebay.definitions.toml_text import toml_lines
 from drivebay.library import states
@@ -565,7 +565,8 @@ class Device:
             If there is no such state, or it is damaged or of another version of the model.
         """
         with states.reading(path) as about:
-            what, seed, runs = drive(about["profile"]), int(about["seed"]), int(about["runs"])
+            what = _drive(from_resolved(about["profile"]))
+            seed, runs = int(about["seed"]), int(about["runs"])
         device = cls(what, seed=seed)
         device.runs = runs
         device._core.restore(what.core, path)
@@ -607,8 +608,8 @@ class Device:
             raise UserError(f"{self.drive.name}: {problem.message}", problem.hint) from None
 
     def _with(self, core: VirtualDrive) -> Device:
-        device = copy.copy(self)
-        device._core = core
+        device = object.__new__(Device)  # `copy.copy` would go through a file
+        device.__dict__ |= {**self.__dict__, "_core": core}
         return device
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drivebay._core import RunResult
-from drivebay.analysis import fidelity
+from drivebay.analysis import fidelity, likeness
 from drivebay.analysis.latency import Histogram
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.library.latency import Latencies
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Interval = Literal["iops", "mb_per_s", "latency_us", "power_w"]
+COPIES = 1.1
+"""guess: write amplification above which the drive copies data meanwhile, and not only its map."""
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -216,13 +218,13 @@ class Result:
         return self._counted("throttled_s")
 
     def interval(self, figure: Interval = "iops") -> tuple[float, float] | None:
-        """Both ends of the figure's 90 % interval, from the uncertainty of the drive's parameters
-        and the model's own error for figures of its kind.
+        """Both ends of the figure's 90 % interval: where a source that is new should find it.
 
-        The parameters' part is that of the same unit in the most similar test of the reviews, else
-        in all of them; today's drives have the error of the kind only. docs/fidelity.md describes
-        the computation. None for a drive without published rows that `calibrate` has not seen, and
-        for a figure of 0.
+        For a drive of the catalog it comes from the errors of published figures of the same kind;
+        writes count as behind the cache if the drive copies data meanwhile. For a drive that
+        `calibrate` wrote it comes from the same unit in the most similar test of the reviews.
+        docs/fidelity.md describes the computation. None if no published row is like the figure, for
+        a drive without published rows that `calibrate` has not seen, and for a figure of 0.
 
         Parameters
         ----------
@@ -237,8 +239,16 @@ class Result:
         }[figure]
         if self._known is None or not value > 0:
             return None
-        sd = fidelity.total_sd(self._known, self._like(), figure, unit)
-        return None if sd is None else fidelity.interval(value, sd)
+        return fidelity.ends_of(self._known, self._kind(unit), self._like(), figure, value, unit)
+
+    def _kind(self, unit: str) -> str:
+        """Kind of a figure with this unit."""
+        if unit in likeness.HEATS:
+            return likeness.HEAT
+        if isinstance(self.load, Trace) or self._known is None:
+            return likeness.MIXED
+        behind = self.waf > COPIES
+        return likeness.kind_of_loads([self.load], self._known.unit_bytes, behind=behind)
 
     def _like(self) -> str:
         """Test of anandtech-2015 that is most similar to the load."""

@@ -107,6 +107,11 @@ pub(super) fn check_placement(
             "leave out gc.host_frontiers and gc.plugin",
         ),
         (
+            apart && raw.gc().frontiers.value == "single",
+            "gc.frontiers single: the host takes the space that copies on their own frontier need",
+            "use initial isolation, or set gc.frontiers to separate",
+        ),
+        (
             (apart || zones) && others.background,
             "gc.background_pages_per_s, whose rounds use one frontier",
             "use initial isolation, or leave out gc.background_pages_per_s",

@@ -4,21 +4,17 @@ fingerprint, leverage, shifts and derivatives.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from drivebay.analysis import fidelity
-from drivebay.lab.fit.linear import Floats, Posterior, Problem, groups
+from drivebay.lab.fit.linear import Posterior, Problem, groups
 from drivebay.lab.fit.parameters import Parameter
 from drivebay.lab.fit.sensitivity import Bench, Derivatives, Runs, coordinate_of, transformed, z_of
 from drivebay.lab.validate.verdicts import Validation, judge
 from drivebay.results import files
-
-LEAST_SD = 1e-4
-"""Smallest standard deviation of a figure that is stored."""
 
 
 def problem_of(bench: Bench, derivatives: Derivatives) -> tuple[Problem, list[int]]:
@@ -69,11 +65,9 @@ def document_of(
             "log": bool(row.bounds is not None and row.bounds[0] > 0),
             "leverage": _short(known.leverage[k]),
             "shift": _short(known.left_out_value[k] - problem.reproduced[k]),
-            "sd": _short(known.left_out_sd[k]),
-            "posterior_sd": _short(known.sd[k]),
         }
     for row in bench.rows:  # a statement that the drive fulfils in no case
-        rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0})
+        rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0})
     rows = dict(sorted(rows.items()))
     if modern:
         part = modern_derivatives(bench, derivatives)
@@ -83,7 +77,6 @@ def document_of(
         "rows": rows,
         "parameters": _parameters(derivatives, known),
         "derivatives": _derivatives(derivatives),
-        "figures": _figures(bench, derivatives, known.covariance),
         "refits": refits,
     }
 
@@ -200,22 +193,6 @@ def _parameters(derivatives: Derivatives, known: Posterior) -> list[dict[str, An
         }
         for j, parameter in enumerate(derivatives.parameters)
     ]
-
-
-def _figures(bench: Bench, derivatives: Derivatives, covariance: Floats) -> dict[str, Any]:
-    """Relative standard deviation and unit of every figure of the runs, by drive and test."""
-    kept: dict[str, dict[str, dict[str, list[Any]]]] = {}
-    for run, figures in sorted(derivatives.figures.items()):
-        drive = run.drive.partition("@")[0]
-        units = derivatives.full[run]["units"]
-        tests = kept.setdefault(drive, {}).setdefault(bench.plan.tests[run.test].id, {})
-        for key, changes in figures.items():
-            numbers = list(changes)
-            row = np.array([changes[j] for j in numbers])
-            sd = math.sqrt(float(row @ covariance[np.ix_(numbers, numbers)] @ row))
-            if sd >= LEAST_SD and key in units:
-                tests[key] = [_short(sd), units[key]]
-    return kept
 
 
 def _short(value: float) -> float:

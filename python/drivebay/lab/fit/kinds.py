@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.lab.validate import table
+from drivebay.analysis import fidelity
 
 LEAST_PREDICTED = 2
 """Smallest number of rows, not used for calibration, for a kind to count as good."""
@@ -193,7 +193,7 @@ def within(row: RowOf) -> bool:
     """True if a row is within its bounds; a row that the model was not calibrated on is judged
     by its leave-one-out prediction.
     """
-    left_out = row["loo_ok"] if table.is_predicted(dict(row)) else None
+    left_out = row["loo_ok"] if row["class"] == fidelity.PREDICTED else None
     return bool(row["ok"] if left_out is None else left_out)
 
 
@@ -206,7 +206,7 @@ def kinds(rows: Iterable[RowOf]) -> list[Kind]:
 
 
 def _counted(name: str, rows: Sequence[RowOf]) -> Kind:
-    predicted = [row for row in rows if table.is_predicted(dict(row))]
+    predicted = [row for row in rows if row["class"] == fidelity.PREDICTED]
     return Kind(
         name, len(rows), sum(map(within, rows)), len(predicted), sum(map(within, predicted))
     )

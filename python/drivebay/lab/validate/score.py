@@ -1,19 +1,15 @@
-"""Score of the model: errors of rows that it was not calibrated on.
+"""Score of the model: errors of rows that it was not fitted to.
 
-Leverage and the shift of each row without itself come from the stored results of `make fidelity`,
-those of today's drives from separate results; the rows' figures are those of the present run. A row
-of leverage under a half counts as predicted. A catalog value that a row is compared with has
-leverage 1: it is an input of the model. If no leverage is known of a drive of today, such as a new
-one, its rows count as predicted from facts, except those that a value of the profile was read off,
-or that were in view when one was fitted. The same applies to a row of a drive with leverage if
-there is no derivative by the keys that it was calibrated with, since leverage cannot show that
-calibration.
+Each row has one class. It is fitted if the profile takes its figure, if it was in view when a value
+was chosen (`calibrated_on`), or if a fit used it (leverage of a half or more). Other rows are
+predicted, or contradicted if another publication contradicts them. Leverage and the shift of each
+row without itself come from the stored results of `make fidelity`, those of today's drives from
+separate results; the rows' figures are those of the present run.
 """
 
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,9 +19,8 @@ from drivebay.analysis import fidelity
 from drivebay.lab.validate.plan import Row
 from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
-PREDICTED_BELOW = 0.5
-KEY = re.compile(r"[a-z_]\w*(?:\.\w+)+")
-"""Pattern of a profile key within `calibrated_on`, such as "nand.read_us"."""
+FITTED_FROM = 0.5
+"""Leverage from which on a fit counts as having used a row."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +28,13 @@ class Scored:
     """A row with the data of its fit; None if none is stored.
 
     `left_out` is the prediction with the row and those that state the same left out of the fit,
-    `left_out_percent` its error, `interval` contains it with 90 %.
+    `left_out_percent` its error.
     """
 
     verdict: Verdict
     leverage: float | None
     left_out: float | None = None
     left_out_percent: float | None = None
-    interval: tuple[float, float] | None = None
 
     @property
     def row(self) -> Row:
@@ -48,16 +42,46 @@ class Scored:
         return self.verdict.row
 
     @property
+    def class_of(self) -> str:
+        """The row's class: `fidelity.FITTED`, `PREDICTED` or `CONTRADICTED`."""
+        leverage = float(self.row.scored) if self.leverage is None else self.leverage
+        if self.in_profile or self.row.calibrated_on or leverage >= FITTED_FROM:
+            return fidelity.FITTED
+        return fidelity.CONTRADICTED if self.row.conflict else fidelity.PREDICTED
+
+    @property
     def predicted(self) -> bool:
-        """True if the model was not calibrated on this figure, directly or by a fit."""
-        if self.leverage is None:
-            return not self.row.scored and not self.row.calibrated_on and not self.row.catalog
-        return self.leverage < PREDICTED_BELOW
+        """True if the model was not fitted to this figure, and no publication contradicts it."""
+        return self.class_of == fidelity.PREDICTED
 
     @property
     def in_profile(self) -> bool:
-        """True if the figure is a value of the profile, or was marked as one before any fit."""
-        return bool(self.row.catalog or (self.leverage is None and self.row.calibrated_on))
+        """True if the figure is a value of the profile."""
+        return bool(self.row.catalog)
+
+    @property
+    def own(self) -> float | None:
+        """The model's figure without the row in the fit, or of a fit that is not known."""
+        mine = self.verdict.reproduced
+        return self.left_out if self.left_out is not None or isinstance(mine, str) else mine
+
+    @property
+    def off(self) -> float | None:
+        """Logarithm of the published number over the predicted one, for rows that intervals are
+        calibrated on.
+        """
+        row, mine = self.row.published, self.own
+        usable = self.predicted and self.has_number and row.relation in ("eq", "approx")
+        if not usable or row.unit not in fidelity.UNITS or not row.value or not mine or mine <= 0:
+            return None
+        return math.log(row.value / mine)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 90 % interval that the other sources' rows of this kind give."""
+        if not self.own or self.own <= 0 or self.row.published.unit not in fidelity.UNITS:
+            return None
+        return fidelity.around(self.own, self.verdict.kind, without=self.row.published.publication)
 
     @property
     def error_percent(self) -> float | None:
@@ -94,23 +118,23 @@ class Scored:
 
 @dataclass(frozen=True)
 class Summary:
-    """Statistics of the predicted rows: their number, the median and the ninth decile of their
-    absolute errors (of `n_numbers` rows with a printed number), the share within bounds, the
-    share of published values within their intervals; the number of rows that are in the
-    profiles, or were fitted to; and for the predicted rows that no other publication
-    contradicts the share within bounds.
+    """Statistics of the predicted rows with a printed number: their number, the median and the
+    ninth decile of their absolute errors, the share within bounds, and of `n_intervals` published
+    values with an interval the share in it. Words and ranks that were predicted, and those of
+    them that hold. Number of rows that are fitted, of these in the profiles, and contradicted.
     """
 
     n_predicted: int
-    n_numbers: int
     median_abs_loo_error_pct: float | None
     p90_abs_loo_error_pct: float | None
     within_share: float | None
+    n_intervals: int
     coverage_90: float | None
-    n_in_profile: int
+    n_words: int
+    n_words_hold: int
     n_fitted: int
+    n_in_profile: int
     n_contradicted: int
-    within_of_others: float | None
 
 
 def scored(validation: Validation) -> tuple[Scored, ...]:
@@ -122,7 +146,7 @@ def _scored(verdict: Verdict) -> Scored:
     row = verdict.row
     kept = fidelity.kept() if row.scored else fidelity.kept_modern()
     rows = kept.get("rows", {})
-    if not row.scored and (row.published.drive not in kept.get("drives", ()) or _unseen(row)):
+    if not row.scored and row.published.drive not in kept.get("drives", ()):
         return Scored(verdict, None)
     if row.catalog or row.bounds is None:
         return Scored(verdict, 1.0)
@@ -131,50 +155,33 @@ def _scored(verdict: Verdict) -> Scored:
         # A row of today's drives that is newer than the derivatives counts without leverage.
         unknown = 0.0 if rows and row.scored else None
         return Scored(verdict, known["leverage"] if known else unknown)
-    log = known["log"]
-    mine = math.log(max(verdict.reproduced, 1e-12)) if log else verdict.reproduced
-    ends = [mine + known["shift"] + side * fidelity.Z_90 * known["sd"] for side in (-1, 0, 1)]
-    low, left_out, high = (math.exp(min(end, 700.0)) for end in ends) if log else ends
-    error = error_percent(row, left_out)
-    return Scored(verdict, known["leverage"], left_out, error, (low, high))
-
-
-def _unseen(row: Row) -> bool:
-    """True if a row was calibrated on by keys of the profile for which no derivatives are known."""
-    keys = KEY.findall(row.calibrated_on)
-    known = fidelity.derived_modern(row.published.drive)
-    return bool(keys) and not any(
-        f"{derived}.".startswith(f"{key}.") for key in keys for derived in known
-    )
+    mine = math.log(max(verdict.reproduced, 1e-12)) if known["log"] else verdict.reproduced
+    mine += known["shift"]
+    left_out = math.exp(min(mine, 700.0)) if known["log"] else mine
+    return Scored(verdict, known["leverage"], left_out, error_percent(row, left_out))
 
 
 def summary(rows: Sequence[Scored]) -> Summary:
     """Computes the figures of the headline."""
     predicted = [row for row in rows if row.predicted]
-    errors = [
-        abs(row.error_percent)
-        for row in predicted
-        if row.has_number and row.error_percent is not None
-    ]
-    held = [row.within for row in predicted if row.within is not None]
-    others = [row for row in predicted if not row.row.conflict]
+    numbers = [row for row in predicted if row.has_number]
+    words = [row for row in predicted if not row.has_number]
+    errors = [abs(row.error_percent) for row in numbers if row.error_percent is not None]
+    held = [bool(row.within) for row in numbers if row.off is not None and row.interval]
+    classes = [row.class_of for row in rows]
     return Summary(
-        len(predicted),
-        len(errors),
+        len(numbers),
         statistics.median(errors) if errors else None,
         ninth_decile(errors),
-        _within(predicted),
+        sum(row.left_out_ok for row in numbers) / len(numbers) if numbers else None,
+        len(held),
         sum(held) / len(held) if held else None,
+        len(words),
+        sum(row.left_out_ok for row in words),
+        classes.count(fidelity.FITTED),
         sum(row.in_profile for row in rows),
-        sum(not (row.leverage is None or row.predicted or row.in_profile) for row in rows),
-        len(predicted) - len(others),
-        _within(others),
+        classes.count(fidelity.CONTRADICTED),
     )
-
-
-def _within(rows: Sequence[Scored]) -> float | None:
-    """The share within bounds."""
-    return sum(row.left_out_ok for row in rows) / len(rows) if rows else None
 
 
 def ninth_decile(errors: Sequence[float]) -> float | None:

@@ -60,19 +60,19 @@ def as_json(validation: Validation) -> dict[str, Any]:
     }
 
 
-def replaced(recorded: dict[str, Any], document: dict[str, Any], *, scored: bool) -> dict[str, Any]:
-    """Replaces the scored drives' part of a recorded document, or the others' part, by a new
-    one.
-    """
+def figures_of(document: dict[str, Any]) -> dict[str, float | str]:
+    """Reproduced figures of a document's rows by id, in the units of `Verdict.reproduced`."""
+    rows = document.get("rows", ())
+    return {
+        row["id"]: mine
+        if isinstance(mine := row["reproduced"], str)
+        else mine / _factor(row["unit"])
+        for row in rows
+    }
 
-    def joined(key: str) -> list[dict[str, Any]]:
-        kept = [row for row in recorded[key] if row.get("scored", True) != scored]
-        new = [row for row in document[key] if row["scored"] == scored]
-        return sorted(kept + new, key=lambda row: str(row["id"]))
 
-    parts = ("summary", "drives") if scored else ("unscored",)
-    lists = {key: joined(key) for key in ("rows", "not_covered")}
-    return {**recorded, **{key: document[key] for key in parts}, **lists}
+def _factor(printed_unit: str) -> float:
+    return 1e-3 if printed_unit == "GB/s" else 1.0
 
 
 def _summary(scores: Summary) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _summary(scores: Summary) -> dict[str, Any]:
 def _row(scored: Scored) -> dict[str, Any]:
     verdict, published = scored.verdict, scored.row.published
     mine, error = verdict.reproduced, verdict.error_percent
-    factor = 1e-3 if (published.unit, published.printed_unit) == ("MB/s", "GB/s") else 1.0
+    factor = _factor(published.printed_unit)
     value = None if published.value is None else published.value * factor
     left_out, interval = scored.left_out_percent, scored.interval
     return {
@@ -111,9 +111,11 @@ def _row(scored: Scored) -> dict[str, Any]:
         "interval": None if interval is None else [_digits(end * factor) for end in interval],
         "within": scored.within,
         "scored": scored.row.scored,
+        "class": scored.class_of,
         "calibrated_on": scored.row.calibrated_on or scored.row.catalog,
-        "kind": fidelity.kind_of(scored.row.value, published.printed_unit),
-        "kept_aside": scored.predicted and not scored.row.conflict,
+        "kind": verdict.kind,
+        "source": published.publication,
+        "off": None if scored.off is None else round(scored.off, 5),
     }
 
 
@@ -121,10 +123,8 @@ def _digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def lines(document: dict[str, Any], *, scored: bool, predicted: bool) -> list[tuple[str, ...]]:
-    """Rows of `HEAD` for a terminal, for scored drives or the others: predicted rows, or the
-    rest.
-    """
+def lines(document: dict[str, Any], *, scored: bool, of_class: str) -> list[tuple[str, ...]]:
+    """Rows of `HEAD` for a terminal, of one class, for scored drives or the others."""
     return [
         (
             row["id"], named(row["drive"]), f"{row['test']}, {row['metric']}", printed(row),
@@ -133,33 +133,23 @@ def lines(document: dict[str, Any], *, scored: bool, predicted: bool) -> list[tu
             percent(row["loo_error_pct"]), between(row), "" if row["ok"] else "off",
         )
         for row in document["rows"]
-        if row["scored"] == scored and is_predicted(row) == predicted
+        if row["scored"] == scored and row["class"] == of_class
     ]  # fmt: skip
-
-
-def is_predicted(row: dict[str, Any]) -> bool:
-    """True if the model was not calibrated on a row's figure; with unknown leverage, if
-    `calibrated_on` is empty.
-    """
-    if row["leverage"] is None:
-        return not row["calibrated_on"]
-    return bool(row["leverage"] < score.PREDICTED_BELOW)
 
 
 def headline(name: str, scores: dict[str, Any]) -> str:
     """One line: the score of a drive or of all."""
-    rest = f"{scores['n_fitted']} fitted, {scores['n_in_profile']} in the profiles"
-    if not scores["n_predicted"]:
-        return f"{name}: nothing predicted; {rest}"
-    median, most = scores["median_abs_loo_error_pct"], scores["p90_abs_loo_error_pct"]
-    error = (
-        "no printed number among them"
-        if median is None
-        else f"median error {median:.1f} %, nine in ten under {most:.0f} %"
+    rest = (
+        f"{scores['n_words_hold']} of {scores['n_words']} words and ranks hold; "
+        f"{scores['n_fitted']} fitted ({scores['n_in_profile']} in the profiles), "
+        f"{scores['n_contradicted']} contradicted"
     )
-    figures = "figure" if scores["n_predicted"] == 1 else "figures"
+    if not scores["n_predicted"]:
+        return f"{name}: no number predicted; {rest}"
+    median, most = scores["median_abs_loo_error_pct"], scores["p90_abs_loo_error_pct"]
     return (
-        f"{name}: {scores['n_predicted']} {figures} predicted, {error}, "
+        f"{name}: {scores['n_predicted']} number{'s' * (scores['n_predicted'] > 1)} predicted, "
+        f"median error {median:.1f} %, nine in ten under {most:.0f} %, "
         f"{100 * scores['within_share']:.0f} % within their bounds; {rest}"
     )
 
@@ -191,6 +181,6 @@ def percent(value: float | None) -> str:
 def between(row: dict[str, Any]) -> str:
     """Formats the interval, marked if it does not contain the published value."""
     if row["interval"] is None:
-        return ""
+        return "" if row["off"] is None else fidelity.NO_ROW
     low, high = (number(end, "") for end in row["interval"])
     return f"{low} to {high}{'' if row['within'] else ' (not in it)'}"

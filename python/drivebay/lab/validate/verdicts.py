@@ -6,10 +6,14 @@ an "about" or a ratio, or the range that the row gives for words and one-sided b
 
 from __future__ import annotations
 
+import functools
 import statistics
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
+from drivebay.analysis import fidelity
+from drivebay.analysis.likeness import kind_of
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.validate import values
 from drivebay.lab.validate.plan import Plan, Row
@@ -19,12 +23,15 @@ from drivebay.lab.validate.values import Runs
 
 @dataclass(frozen=True)
 class Verdict:
-    """A covered row; `error_percent` is None if there is no number to compare with."""
+    """A covered row; `error_percent` is None if there is no number to compare with. `kind` is
+    the kind of its figure (`analysis.likeness`), "" for a value of the catalog.
+    """
 
     row: Row
     reproduced: float | str
     error_percent: float | None
     ok: bool
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,13 +55,33 @@ class Validation:
 
 def judge(plan: Plan, runs: Runs) -> Validation:
     """Compares every row of the plan with the runs."""
-    verdicts = tuple(_verdict(row, runs) for row in plan.rows if not row.not_covered)
+    return judged(plan, lambda row: reproduced(row, runs))
+
+
+def judged(plan: Plan, figure_of: Callable[[Row], Any]) -> Validation:
+    """Compares every row of the plan with its figure, for which `figure_of` may raise
+    NotReached.
+    """
+    covered = [row for row in plan.rows if not row.not_covered]
+    verdicts = tuple(replace(_verdict(row, figure_of), kind=_kind(row, plan)) for row in covered)
     return Validation(verdicts, tuple(row for row in plan.rows if row.not_covered))
 
 
-def _verdict(row: Row, runs: Runs) -> Verdict:
+def _kind(row: Row, plan: Plan) -> str:
+    if not row.needs:
+        return ""
+    run, unit = row.needs[0], row.published.printed_unit
+    return kind_of(plan.tests[run.test], min(names_of(row)), unit, _unit_bytes(run.profile))
+
+
+@functools.cache
+def _unit_bytes(drive: str) -> int:
+    return fidelity.unit_bytes(catalog.load(drive).raw)
+
+
+def _verdict(row: Row, figure_of: Callable[[Row], Any]) -> Verdict:
     try:
-        mine = reproduced(row, runs)
+        mine = figure_of(row)
     except values.NotReached as why:
         return Verdict(row, str(why), None, False)
     bounds = row.bounds

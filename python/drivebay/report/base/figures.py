@@ -156,8 +156,8 @@ def detail(figure: Figure) -> str:
 
 
 def between(figure: Figure) -> str:
-    """Interval as text: "7,300 to 8,600"; empty without one."""
-    return interval_words(figure.interval, number)
+    """Interval as text: "7,300 to 8,600", or why there is none; empty without both."""
+    return interval_words(figure.interval, number) or figure.unlike
 
 
 def _bar_name(run: Run) -> str:
