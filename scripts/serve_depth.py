@@ -229,7 +229,8 @@ def main() -> None:
     asked = parser.parse_args()
     lists = {key: value.split(",") for key, value in vars(asked).items() if key != "seconds"}
     print(
-        "drive | load | depth | clients | transport | scale | model IOPS, p50, p99 | served | kept up"
+        "drive | load | depth | clients | transport | scale | "
+        "model IOPS, p50, p99 | served | kept up"
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -266,7 +267,8 @@ def main() -> None:
                     print(
                         f"{drive} | {load} | {depth} | {clients} | {transport} | {scale} | "
                         f"{model.iops:,.0f}, {us[0]:.0f}, {us[1]:.0f} us | {', '.join(off)} | "
-                        f"{late['kept_up_percent'] or 0:.1f} %, {late['kept_up_least_percent'] or 0:.1f} %",
+                        f"{late['kept_up_percent'] or 0:.1f} %, "
+                        f"{late['kept_up_least_percent'] or 0:.1f} %",
                         flush=True,
                     )
 
