@@ -274,10 +274,9 @@ def test_a_bound_that_a_client_may_have_missed_warns(capsys: pytest.CaptureFixtu
     _require({"kept_up_percent": 99.0, "kept_up_least_percent": 96.0}, 95)
     assert capsys.readouterr().err == ""
     _require({"kept_up_percent": 99.0, "kept_up_least_percent": 80.0}, 95)
-    assert capsys.readouterr().err.startswith(
-        "warning: the host kept up by 99.0 %, but a client that never pauses saw only 80.0 % of "
-        "the drive's rate, less than 95 % (lost: 0.8 % by the server, 19.2 % by client and connection)"
-    )
+    warning = capsys.readouterr().err
+    assert warning.startswith("warning: the host kept up by 99.0 %, but a client that never pauses")
+    assert "lost: 0.8 % by the server, 19.2 % by client and connection" in warning
 
 
 def test_hosts_are_disconnected_when_the_link_flaps(tmp_path: Path) -> None:
