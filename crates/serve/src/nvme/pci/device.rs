@@ -55,8 +55,8 @@ pub(super) struct PciDevice {
     subsystem: Subsystem,
     controller: u16,
     flags: Arc<Flags>,
-    shared: Arc<Shared>,
-    capabilities: u64,
+    pub shared: Arc<Shared>,
+    pub capabilities: u64,
     submission: Vec<Option<SubmissionQueue>>,
     completion: Vec<Option<CompletionQueue>>,
     commands: InflightCommands,
@@ -93,14 +93,6 @@ impl PciDevice {
             buffer: Vec::new(),
             more: false,
         })
-    }
-
-    pub fn shared(&self) -> Arc<Shared> {
-        Arc::clone(&self.shared)
-    }
-
-    pub fn capabilities(&self) -> u64 {
-        self.capabilities
     }
 
     fn configure(&mut self, drive: &mut dyn Drive, registers: Registers) {
