@@ -285,8 +285,8 @@ impl Hba {
         self.task_file = self.task_file & !0xff | u32::from(STATUS_BUSY);
     }
 
-    /// Frees the slot of a command that is done or that the drive has queued, or of a frame that only
-    /// wrote the control register and has no completion.
+    /// Frees the slot of a command that is done or that the drive has queued, or of a frame that
+    /// only wrote the control register and has no completion.
     pub fn release(&mut self, slot: usize) {
         self.issued &= !(1 << slot);
         self.taken &= !(1 << slot);
