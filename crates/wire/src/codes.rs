@@ -1,8 +1,8 @@
 //! Macro for enumerations whose variants have codes on the wire.
 
-/// Defines an enumeration with `from_code`, which returns the variant of a code, and `ALL`.
+/// Defines enumerations, each with `from_code`, which returns the variant of a code, and `ALL`.
 macro_rules! codes {
-    ($(#[$meta:meta])* $name:ident { $($variant:ident = $value:literal,)* }) => {
+    ($($(#[$meta:meta])* $name:ident { $($variant:ident = $value:literal,)* })*) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
@@ -19,7 +19,7 @@ macro_rules! codes {
                 match code { $($value => Some($name::$variant),)* _ => None }
             }
         }
-    };
+    )*};
 }
 
 pub(crate) use codes;

@@ -46,9 +46,7 @@ impl Shared {
     /// Handles a register write of the guest; returns true if the device must be notified.
     pub fn write_register(&self, offset: u64, value: u32) -> bool {
         let effect = lock(&self.hba).write(offset, value);
-        if effect.interrupt {
-            self.interrupt();
-        }
+        self.interrupt_if(effect.interrupt);
         effect.work
     }
 
@@ -62,8 +60,10 @@ impl Shared {
         lock(&self.guest.memory)
     }
 
-    pub(super) fn interrupt(&self) {
-        self.guest.interrupt(0);
+    fn interrupt_if(&self, is_wanted: bool) {
+        if is_wanted {
+            self.guest.interrupt(0);
+        }
     }
 }
 
@@ -141,9 +141,7 @@ impl AhciDevice {
 
     fn fail(&mut self) {
         let interrupt = lock(&self.shared.hba).fail_host_bus();
-        if interrupt {
-            self.shared.interrupt();
-        }
+        self.shared.interrupt_if(interrupt);
         self.check_epoch();
     }
 
@@ -152,9 +150,7 @@ impl AhciDevice {
         let Some(answer) = hba.take_signature() else { return };
         let posted = self.post(&hba, FRAME_REGISTERS, &answer.frame());
         let interrupt = if posted.is_ok() { hba.raise(IS_REGISTERS) } else { hba.fail_host_bus() };
-        if interrupt {
-            self.shared.interrupt();
-        }
+        self.shared.interrupt_if(interrupt);
     }
 
     /// Writes a frame to the host's receive area.
@@ -170,14 +166,14 @@ impl AhciDevice {
         let list::Entry { header, command, regions } = entry;
         let (command, is_known) = (command.unwrap_or_default(), command.is_some());
         if is_known && !command.is_command {
-            lock(&self.shared.hba).complete_control(slot);
+            lock(&self.shared.hba).release(slot);
             self.control(&command);
             return Ok(());
         }
         let queued = [Opcode::ReadQueued as u8, Opcode::WriteQueued as u8];
         let is_queued = is_known && queued.contains(&command.code);
         if is_queued {
-            lock(&self.shared.hba).enqueue(slot);
+            lock(&self.shared.hba).release(slot);
         } else {
             lock(&self.shared.hba).occupy(slot);
         }
@@ -332,9 +328,8 @@ impl AhciDevice {
             (FRAME_REGISTERS, answer.frame(), IS_REGISTERS)
         };
         self.post(&hba, place, &frame)?;
-        if hba.epoch() == self.epoch && hba.complete(slot, &answer, bits) {
-            self.shared.interrupt();
-        }
+        let is_current = hba.epoch() == self.epoch;
+        self.shared.interrupt_if(is_current && hba.complete(slot, &answer, bits));
         Ok(())
     }
 
@@ -353,9 +348,8 @@ impl AhciDevice {
         self.ata.failed = Some((slot as u8, answer));
         let mut hba = lock(&self.shared.hba);
         self.post(&hba, FRAME_BITS, &set_device_bits(0, Some(fault)))?;
-        if hba.epoch() == self.epoch && hba.fail_queued(&answer) {
-            self.shared.interrupt();
-        }
+        let is_current = hba.epoch() == self.epoch;
+        self.shared.interrupt_if(is_current && hba.fail_queued(&answer));
         drop(hba);
         self.check_epoch();
         Ok(())
@@ -368,9 +362,8 @@ impl AhciDevice {
         }
         let mut hba = lock(&self.shared.hba);
         self.post(&hba, FRAME_BITS, &set_device_bits(tags, None))?;
-        if hba.epoch() == self.epoch && hba.complete_queued(tags) {
-            self.shared.interrupt();
-        }
+        let is_current = hba.epoch() == self.epoch;
+        self.shared.interrupt_if(is_current && hba.complete_queued(tags));
         Ok(())
     }
 }
@@ -424,9 +417,7 @@ impl Session for AhciDevice {
     fn power_cut(&mut self) -> bool {
         let interrupt = lock(&self.shared.hba).lose_link();
         self.check_epoch();
-        if interrupt {
-            self.shared.interrupt();
-        }
+        self.shared.interrupt_if(interrupt);
         true
     }
 }

@@ -285,12 +285,9 @@ impl Hba {
         self.task_file = self.task_file & !0xff | u32::from(STATUS_BUSY);
     }
 
-    /// Frees a slot whose command the drive has queued.
-    pub fn enqueue(&mut self, slot: usize) {
-        self.release(slot);
-    }
-
-    fn release(&mut self, slot: usize) {
+    /// Frees the slot of a command that is done or that the drive has queued, or of a frame that
+    /// only wrote the control register and has no completion.
+    pub fn release(&mut self, slot: usize) {
         self.issued &= !(1 << slot);
         self.taken &= !(1 << slot);
         if self.busy == Some(slot) {
@@ -313,11 +310,6 @@ impl Hba {
         }
         self.release(slot);
         self.raise(bits)
-    }
-
-    /// Frees the slot of a frame that only wrote the control register and has no completion.
-    pub fn complete_control(&mut self, slot: usize) {
-        self.release(slot);
     }
 
     /// Requests the signature again, after a software reset.

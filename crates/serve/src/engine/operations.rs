@@ -258,7 +258,7 @@ impl Engine {
 
     /// Sets the behaviour after a power cut, as hosts see it.
     pub(crate) fn set_after_cut(&mut self, after: AfterCut) {
-        self.power_cuts.set_after(after);
+        self.power_cuts.after = after;
     }
 
     /// Most bytes that a power cut could lose now.

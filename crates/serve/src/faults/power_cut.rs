@@ -93,7 +93,7 @@ pub(crate) struct PowerCuts {
     pub rng: Rng,
     pub count: u64,
     pub last: Option<PowerCut>,
-    after: AfterCut,
+    pub after: AfterCut,
     /// Time until which hosts may not connect, on the host's clock since the server started.
     off_until: Option<Nanos>,
 }
@@ -138,10 +138,6 @@ impl PowerCuts {
             self.draw(elapsed);
         }
         is_due
-    }
-
-    pub fn set_after(&mut self, after: AfterCut) {
-        self.after = after;
     }
 
     /// Records a cut that happened `elapsed` after the start on the host's clock.

@@ -14,6 +14,7 @@ use drivebay_wire::nvme::{AdminOpcode, Feature, Select, Sqe, Status};
 
 use super::identity::{Identity, KEEP_ALIVE_GRAIN};
 use super::ocp;
+use super::subsystem::refuse_if;
 
 /// Threshold that is never exceeded.
 const NEVER_OVER: u16 = 0xffff;
@@ -130,9 +131,7 @@ impl Features {
     pub fn set(&mut self, sqe: &Sqe, data: &[u8]) -> Result<u32, Status> {
         let feature = feature_of(sqe)?;
         let shape = feature.shape();
-        if sqe.cdw10.get() >> 31 != 0 && !shape.is_saveable {
-            return Err(Status::FEATURE_NOT_SAVEABLE.dnr());
-        }
+        refuse_if(sqe.cdw10.get() >> 31 != 0 && !shape.is_saveable, Status::FEATURE_NOT_SAVEABLE)?;
         let invalid = Err(Status::INVALID_FIELD.dnr());
         let value = sqe.cdw11.get();
         let states = self.power_states.len().max(1) as u32;

@@ -19,6 +19,7 @@ use zerocopy::FromBytes;
 use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
 use super::reservations::{Access, Reservations};
+use super::subsystem::refuse_if;
 use super::{placement, zones};
 use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
@@ -333,9 +334,7 @@ impl Plan {
 
 /// Checks a command and translates it to requests.
 fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan, Status> {
-    if !flags.serves() {
-        return Err(Status::COMMAND_SEQUENCE.dnr());
-    }
+    refuse_if(!flags.serves(), Status::COMMAND_SEQUENCE)?;
     let sanitizing_until = flags.sanitizing_until();
     if sanitizing_until > Nanos::ZERO && drive.now() < sanitizing_until {
         return Err(Status::SANITIZE_IN_PROGRESS);
@@ -380,9 +379,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
         _ => {}
     }
     let changes = !matches!(opcode, N::Read | N::Compare | N::Verify);
-    if changes && namespace.is_read_only() {
-        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
-    }
+    refuse_if(changes && namespace.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
     let fua = sqe.is_fua() || !flags.write_cache();
     let placement::Place { handle, is_invalid } = match changes {
         true => placement::place_of(sqe, drive, namespace)?,
@@ -415,9 +412,7 @@ fn transferred(
     let (lba, sectors) = place;
     let bytes = (sectors + gap) as usize * SECTOR_BYTES as usize;
     let carried = matches!(opcode, N::Write | N::Compare | N::ZoneAppend);
-    if carried && data.len() < bytes {
-        return Err(Status::SGL_LENGTH_INVALID.dnr());
-    }
+    refuse_if(carried && data.len() < bytes, Status::SGL_LENGTH_INVALID)?;
     let op = match opcode {
         N::Write => Op::Write { fua },
         N::ZoneAppend => Op::Append { fua },
@@ -464,9 +459,7 @@ fn handle_update(
     let Some(placed) = placement::about_handles(sqe, drive)? else {
         return Ok(Plan::from_requests(Vec::new()));
     };
-    if namespace.is_read_only() {
-        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
-    }
+    refuse_if(namespace.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
     let handles = placement::updated(sqe, data, placed, namespace)?;
     let request =
         |&(_, handle): &(u16, u8)| Request { handle, ..Request::new(Op::HandleUpdate, 0, 0, 0) };
@@ -515,9 +508,7 @@ fn manage_zones(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<P
         let answer = zones::report(sqe, all, namespace, spec)?;
         return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
     }
-    if namespace.is_read_only() {
-        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
-    }
+    refuse_if(namespace.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
     Ok(Plan::from_requests(zones::manage(sqe, all, namespace, spec)?))
 }
 
@@ -530,9 +521,7 @@ fn copy(
 ) -> Result<Plan, Status> {
     let cdw12 = sqe.cdw12.get();
     let (count, format) = ((cdw12 & 0xff) as usize + 1, cdw12 >> 8 & 0xf);
-    if format != 0 {
-        return Err(Status::INVALID_FIELD.dnr());
-    }
+    refuse_if(format != 0, Status::INVALID_FIELD)?;
     let size = size_of::<CopyRange>();
     let sources = data.get(..count * size).ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
     let sources =
@@ -543,9 +532,7 @@ fn copy(
     for source in sources {
         let blocks = u32::from(source.blocks_less_one.get()) + 1;
         all += blocks;
-        if blocks > most(COPY_RANGE_MAX) {
-            return Err(Status::COMMAND_SIZE_LIMIT.dnr());
-        }
+        refuse_if(blocks > most(COPY_RANGE_MAX), Status::COMMAND_SIZE_LIMIT)?;
         ranges.push(range(namespace, source.lba.get(), blocks)?);
     }
     if count > usize::from(COPY_RANGES) + 1 || all > most(COPY_MAX) {
@@ -563,9 +550,7 @@ pub(super) fn active<'a>(
     namespaces: &'a dyn Namespaces,
     flags: &Flags,
 ) -> Result<&'a Namespace, Status> {
-    if !is_valid(nsid) {
-        return Err(Status::INVALID_NAMESPACE.dnr());
-    }
+    refuse_if(!is_valid(nsid), Status::INVALID_NAMESPACE)?;
     let attached = namespaces.namespace(nsid).filter(|_| flags.is_attached(nsid));
     attached.map(Arc::as_ref).ok_or(Status::INVALID_FIELD.dnr())
 }
@@ -602,9 +587,7 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
         }
     }
     let deallocates = sqe.cdw11.get() & 1 << 2 != 0;
-    if deallocates && namespace.is_read_only() {
-        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
-    }
+    refuse_if(deallocates && namespace.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
     if !deallocates {
         requests.clear();
     }

@@ -16,7 +16,7 @@ use super::admin::{Answer, Outcome, done};
 use super::identity::NSID_ALL;
 use super::io::is_valid;
 use super::placement::{GROUP, wanted_handles};
-use super::subsystem::{Subsystem, status_of};
+use super::subsystem::{Subsystem, refuse_if, status_of};
 use super::zones;
 use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{NewNamespace, SECTOR_SHIFT};
@@ -34,9 +34,7 @@ impl Subsystem {
         sqe: &Sqe,
         data: &[u8],
     ) -> Answer {
-        if drive.is_read_only() {
-            return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
-        }
+        refuse_if(drive.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
         match sqe.cdw10.get() & 0xf {
             NAMESPACE_CREATE if sqe.command_set() != self.identity.command_set() => {
                 Err(Status::COMMAND_SET_NOT_SUPPORTED.dnr())
@@ -110,9 +108,7 @@ impl Subsystem {
         data: &[u8],
     ) -> Answer {
         let nsid = sqe.nsid.get();
-        if nsid == NSID_ALL {
-            return Err(Status::INVALID_FIELD.dnr());
-        }
+        refuse_if(nsid == NSID_ALL, Status::INVALID_FIELD)?;
         check_allocated(nsid, namespaces)?;
         let ids = self.listed(data).ok_or(Status::CONTROLLER_LIST_INVALID.dnr())?;
         let have_it =

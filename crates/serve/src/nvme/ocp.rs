@@ -12,6 +12,7 @@ use drivebay_wire::nvme::{LogPage, OcpLatency, OcpSmart, Status, ocp_trailer};
 use zerocopy::IntoBytes;
 
 use super::identity::Identity;
+use super::subsystem::refuse_if;
 use crate::faults::{Fault, Kind};
 use crate::interface::drive::Drive;
 use crate::interface::latency_monitor::{LatencyCounts, LatencySettings};
@@ -152,9 +153,7 @@ pub(super) fn set_latency_monitor(drive: &mut dyn Drive, data: &[u8]) -> Result<
         return Err(Status::SGL_LENGTH_INVALID.dnr());
     };
     let thresholds = [a, b, c, d];
-    if !thresholds.is_sorted() {
-        return Err(Status::INVALID_FIELD.dnr());
-    }
+    refuse_if(!thresholds.is_sorted(), Status::INVALID_FIELD)?;
     let settings = LatencySettings {
         is_on: on != 0,
         timer_threshold: u16::from_le_bytes([low, high]),

@@ -20,6 +20,7 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
+use super::subsystem::refuse_if;
 use super::timestamp::Timestamp;
 use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{Namespace, Placement, SECTOR_SHIFT};
@@ -252,9 +253,7 @@ pub(super) fn is_of_group(log: LogPage) -> bool {
 /// Reclaim unit handle of a namespace's placement handle, from the fields of a feature command.
 pub(super) fn handle_of_feature(sqe: &Sqe, drive: &dyn Drive) -> Result<u8, Status> {
     let namespace = drive.namespace(sqe.nsid.get()).ok_or(Status::INVALID_NAMESPACE.dnr())?;
-    if !drive.is_placed() {
-        return Err(Status::PLACEMENT_DISABLED.dnr());
-    }
+    refuse_if(!drive.is_placed(), Status::PLACEMENT_DISABLED)?;
     let handle = namespace.handles().get(usize::from(sqe.cdw11.get() as u16));
     handle.copied().ok_or(Status::INVALID_FIELD.dnr())
 }
@@ -287,9 +286,7 @@ pub(super) fn wanted_handles(
 pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Vec<u8>, Status> {
     let (operation, kind) = (sqe.cdw11.get() as u8, (sqe.cdw11.get() >> 8) as u8);
     let is_receive = AdminOpcode::from_code(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
-    if !is_receive || (operation, kind) != (1, 0) {
-        return Err(Status::INVALID_FIELD.dnr());
-    }
+    refuse_if(!is_receive || (operation, kind) != (1, 0), Status::INVALID_FIELD)?;
     // Supported, enabled, and enabled after a reset: one bit per directive.
     let enabled = 1 | u8::from(drive.is_placed()) << DIRECTIVE_PLACEMENT;
     let mut page = vec![0; 4096.max(bytes)];

@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 use super::identity::Identity;
 use super::logs;
 use super::placement::{Events, GROUP, PAGE_BYTES, Shape, names_group};
-use super::subsystem::status_of;
+use super::subsystem::{refuse_if, status_of};
 use super::timestamp::Timestamp;
 use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::NAMESPACES_MAX;
@@ -28,9 +28,7 @@ pub(super) fn page(
     (events, errors, timestamp): (&mut Events, u64, &Timestamp),
 ) -> Result<Vec<u8>, Status> {
     let shape = identity.placement.ok_or(Status::INVALID_LOG_PAGE.dnr())?;
-    if sqe.log_group() != GROUP {
-        return Err(Status::INVALID_FIELD.dnr());
-    }
+    refuse_if(sqe.log_group() != GROUP, Status::INVALID_FIELD)?;
     match log {
         LogPage::EnduranceGroup => Ok(group(drive, errors)),
         LogPage::PlacementConfigurations => Ok(configurations(shape, identity.has_volatile_cache)),
@@ -123,12 +121,8 @@ fn statistics(shape: Shape, drive: &mut dyn Drive) -> Vec<u8> {
 
 /// Set Features, Placement.
 pub(super) fn switch(sqe: &Sqe, drive: &mut dyn Drive) -> Result<(), Status> {
-    if !names_group(sqe) || sqe.cdw12.get() & 0xff00 != 0 {
-        return Err(Status::INVALID_FIELD.dnr());
-    }
-    if !drive.namespace_ids().is_empty() {
-        return Err(Status::COMMAND_SEQUENCE.dnr());
-    }
+    refuse_if(!names_group(sqe) || sqe.cdw12.get() & 0xff00 != 0, Status::INVALID_FIELD)?;
+    refuse_if(!drive.namespace_ids().is_empty(), Status::COMMAND_SEQUENCE)?;
     let is_on = sqe.cdw12.get() & 1 != 0;
     drive.set_placed(is_on).map_err(|why| status_of(&why))
 }

@@ -18,6 +18,7 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
+use super::subsystem::refuse_if;
 use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
 
@@ -254,9 +255,7 @@ impl Registrations {
             true => preempted == 0,
             false => holder_key == Some(preempted),
         };
-        if preempted == 0 && !is_of_all {
-            return invalid_field();
-        }
+        refuse_if(preempted == 0 && !is_of_all, Status::INVALID_FIELD)?;
         let is_doomed = |&(registrant, key): &(HostId, u64)| {
             (preempted == 0 || key == preempted) && !(takes_over && registrant == *host)
         };
@@ -266,9 +265,7 @@ impl Registrations {
             .filter(|registrant| is_doomed(registrant))
             .map(|&(registrant, _)| registrant)
             .collect();
-        if doomed.is_empty() && !takes_over {
-            return conflict();
-        }
+        refuse_if(doomed.is_empty() && !takes_over, Status::RESERVATION_CONFLICT)?;
         self.registrants.retain(|registrant| !is_doomed(registrant));
         let gone = doomed.iter().filter(|registrant| *registrant != host);
         let mut notices: Notices = gone
@@ -308,12 +305,8 @@ impl Registrations {
     /// Action of a host, which must be registered with this key.
     fn action_of_registrant(&self, host: &HostId, sqe: &Sqe, key: u64) -> Result<u32, Status> {
         let (action, ignores_key) = action_of(sqe);
-        if ignores_key {
-            return invalid_field();
-        }
-        if self.key_of(host) != Some(key) {
-            return conflict();
-        }
+        refuse_if(ignores_key, Status::INVALID_FIELD)?;
+        refuse_if(self.key_of(host) != Some(key), Status::RESERVATION_CONFLICT)?;
         Ok(action)
     }
 }
@@ -431,9 +424,7 @@ impl Reservations {
 
     /// Reservation Report; only in its extended form, as host identifiers have 128 bits.
     fn report(&self, nsid: u32, sqe: &Sqe) -> Result<Vec<u8>, Status> {
-        if sqe.cdw11.get() & 1 == 0 {
-            return Err(Status::HOST_IDENTIFIER_FORMAT.dnr());
-        }
+        refuse_if(sqe.cdw11.get() & 1 == 0, Status::HOST_IDENTIFIER_FORMAT)?;
         let registrations = self.namespaces.get(&nsid).cloned().unwrap_or_default();
         let (mut controllers, mut entries) = (0_u16, Vec::new());
         for (host, key) in &registrations.registrants {

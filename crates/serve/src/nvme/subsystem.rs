@@ -336,12 +336,16 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
     }
 }
 
+/// Ends a command with a status, which a retry does not change, if it is wrong.
+pub(super) fn refuse_if(is_wrong: bool, status: Status) -> Result<(), Status> {
+    if is_wrong { Err(status.dnr()) } else { Ok(()) }
+}
+
 /// Checks the flags that say how a command's data pointer is read: PRPs over PCIe, an SGL over
 /// fabrics.
 pub(super) fn check_flags(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
     let pointer = if kind == Kind::Pci { 0 } else { 1 };
-    let is_right = sqe.flags & FUSED == 0 && sqe.flags >> 6 == pointer;
-    if is_right { Ok(()) } else { Err(Status::INVALID_FIELD.dnr()) }
+    refuse_if(sqe.flags & FUSED != 0 || sqe.flags >> 6 != pointer, Status::INVALID_FIELD)
 }
 
 /// Status that reports a failed change of namespaces to a host.

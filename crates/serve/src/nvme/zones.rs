@@ -19,6 +19,7 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
+use super::subsystem::refuse_if;
 use crate::namespace::{Namespace, ZONED_BLOCK_SHIFT};
 use crate::request::{Op, Request};
 
@@ -82,9 +83,7 @@ pub(super) fn place(
     blocks: u32,
 ) -> Result<Place, Status> {
     let (zone, at) = (lba / zone_blocks(zones), lba % zone_blocks(zones));
-    if at + u64::from(blocks) > zone_blocks(zones) {
-        return Err(Status::ZONE_BOUNDARY_ERROR.dnr());
-    }
+    refuse_if(at + u64::from(blocks) > zone_blocks(zones), Status::ZONE_BOUNDARY_ERROR)?;
     let (at, wanted) = (at << BLOCK_SECTORS_LOG2, blocks << BLOCK_SECTORS_LOG2);
     let sectors = u64::from(wanted).min(zones.sectors.saturating_sub(at)) as u32;
     let at = at.min(zones.sectors - (1 << BLOCK_SECTORS_LOG2));
@@ -131,13 +130,9 @@ pub(super) fn report(
     let action = sqe.cdw13.get() as u8;
     let state = STATE_CODES.get(usize::from(sqe.zone_filter()));
     let (bytes, head) = (sqe.report_bytes() as usize, size_of::<ZoneReport>());
-    if sqe.lba() >= blocks_of(namespace) {
-        return Err(Status::LBA_OUT_OF_RANGE.dnr());
-    }
+    refuse_if(sqe.lba() >= blocks_of(namespace), Status::LBA_OUT_OF_RANGE)?;
     let state = *state.filter(|_| action == REPORT).ok_or(Status::INVALID_FIELD.dnr())?;
-    if bytes < head {
-        return Err(Status::INVALID_FIELD.dnr());
-    }
+    refuse_if(bytes < head, Status::INVALID_FIELD)?;
     let room = (bytes - head) / size_of::<ZoneDescriptor>();
     let own =
         own(all, namespace, zones).enumerate().skip((sqe.lba() / zone_blocks(zones)) as usize);
@@ -231,9 +226,7 @@ pub(super) fn manage(
     use ZoneState::{Closed, ExplicitlyOpen, Full, ImplicitlyOpen, ReadOnly};
     let action = sqe.zone_action().ok_or(Status::INVALID_FIELD.dnr())?;
     let with_area = action == ZoneAction::Open && sqe.wants_random_area();
-    if cannot_be(sqe, zones) {
-        return Err(Status::INVALID_FIELD.dnr());
-    }
+    refuse_if(cannot_be(sqe, zones), Status::INVALID_FIELD)?;
     // With "select all", only zones in these states.
     let (op, states) = match action {
         ZoneAction::Close => (ModelOp::ZoneClose, &[ImplicitlyOpen, ExplicitlyOpen][..]),
@@ -249,9 +242,7 @@ pub(super) fn manage(
     let capacity = zones.sectors as u32;
     let request = |lba| Request::new(Op::Zone(op), lba, capacity, 0);
     if !sqe.is_for_all_zones() {
-        if sqe.lba() >= blocks_of(namespace) {
-            return Err(Status::LBA_OUT_OF_RANGE.dnr());
-        }
+        refuse_if(sqe.lba() >= blocks_of(namespace), Status::LBA_OUT_OF_RANGE)?;
         let Place { lba, gap, .. } = place(namespace, zones, sqe.lba(), 1)?;
         let is_right = match action {
             // Flushes up to a writable block.

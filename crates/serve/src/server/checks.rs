@@ -1,5 +1,6 @@
 //! Checks of the options of a server and its drives, which precede the creation of files.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +42,8 @@ impl CheckedServer {
     ) -> Result<CheckedServer, ServeError> {
         let tls =
             options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
-        refuse_same_name(&drives)?;
+        let names = drives.iter().map(|(_, drive)| drive.name.as_str());
+        refuse_same(names, "are called", "name them: NAME=DRIVE")?;
         let memory = MemoryLimit::of_all(options.memory_max_bytes);
         let memory = memory.ok_or_else(|| {
             let (given, least) = (options.memory_max_bytes >> 20, MemoryLimit::LEAST >> 20);
@@ -61,20 +63,23 @@ impl CheckedServer {
         }
         let drives =
             drives.into_iter().map(CheckedDrive::new).collect::<Result<Vec<_>, ServeError>>()?;
-        refuse_same_nqn(&drives)?;
+        // Hosts distinguish them by it.
+        let nqns = drives.iter().map(|drive| drive.identity.nqn.as_str());
+        refuse_same(nqns, "have the NQN", "give each drive a different one, or none")?;
         Ok(CheckedServer { drives, memory, tls, nbd, nvme_tcp, control })
     }
 }
 
-/// Refuses two drives with the same name.
-fn refuse_same_name(drives: &[(Spec, DriveOptions)]) -> Result<(), ServeError> {
-    for (number, (_, drive)) in drives.iter().enumerate() {
-        if drives[..number].iter().any(|(_, other)| other.name == drive.name) {
-            let what = format!("two drives are called {}", drive.name);
-            return Err(ServeError::refused(what, "name them: NAME=DRIVE"));
-        }
-    }
-    Ok(())
+/// Refuses two drives of the same name or NQN: `what` they have in common.
+fn refuse_same<'a>(
+    mut names: impl Iterator<Item = &'a str>,
+    what: &str,
+    hint: &str,
+) -> Result<(), ServeError> {
+    let mut seen = HashSet::new();
+    let twice = names.find(|name| !seen.insert(*name));
+    let refusal = |name| ServeError::refused(format!("two drives {what} {name}"), hint);
+    twice.map_or(Ok(()), |name| Err(refusal(name)))
 }
 
 /// Options of a drive after the checks for user errors, which precede the creation of files.
@@ -215,16 +220,4 @@ fn control_address(text: &str) -> Result<Address, ServeError> {
             "--control unix:/tmp/drive.control",
         )),
     }
-}
-
-/// Refuses two drives with the same NQN, by which hosts distinguish them.
-fn refuse_same_nqn(drives: &[CheckedDrive]) -> Result<(), ServeError> {
-    for (number, drive) in drives.iter().enumerate() {
-        let nqn = &drive.identity.nqn;
-        if drives[..number].iter().any(|other| other.identity.nqn == *nqn) {
-            let what = format!("two drives have the NQN {nqn}");
-            return Err(ServeError::refused(what, "give each drive a different one, or none"));
-        }
-    }
-    Ok(())
 }

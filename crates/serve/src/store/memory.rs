@@ -69,12 +69,10 @@ impl PageTable {
         let group = &mut self.groups[page / GROUP];
         if group.is_none() {
             let bytes = self.memory.bytes() + GROUP_BYTES;
-            match limit {
-                Limit::Holds if !self.memory.resize(bytes) => {
-                    return Err(io::ErrorKind::StorageFull.into());
-                }
-                Limit::Holds => {}
-                Limit::MayBeExceeded => self.memory.exceed(bytes),
+            if limit == Limit::MayBeExceeded {
+                self.memory.exceed(bytes);
+            } else if !self.memory.resize(bytes) {
+                return Err(io::ErrorKind::StorageFull.into());
             }
             *group = Some(Box::new([NONE; GROUP]));
         }
@@ -138,12 +136,10 @@ impl Frames {
         if self.taken as usize == self.blocks.len() * BLOCK {
             self.blocks.push(MmapMut::map_anon(BLOCK * PAGE_BYTES)?);
         }
-        match limit {
-            Limit::Holds if !self.limit.take(Use::Data, PAGE_BYTES as u64) => {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            Limit::Holds => {}
-            Limit::MayBeExceeded => self.limit.exceed(Use::Data, PAGE_BYTES as u64),
+        if limit == Limit::MayBeExceeded {
+            self.limit.exceed(Use::Data, PAGE_BYTES as u64);
+        } else if !self.limit.take(Use::Data, PAGE_BYTES as u64) {
+            return Err(io::ErrorKind::StorageFull.into());
         }
         self.taken += 1;
         Ok((self.taken - 1, false))
@@ -341,17 +337,13 @@ impl Memory {
 
     /// Moves a page to a table, without a copy: the drive then reads zeros there.
     pub fn move_page(&mut self, page: u64, to: &mut PageTable) {
-        if let Some(frame) = self.table.take(page as usize) {
-            to.put(page as usize, frame);
-        }
+        Memory::hand_on(page, &mut self.table, to);
     }
 
     /// Moves a page of a table to the drive, without a copy, in place of the drive's own.
     pub fn take_back(&mut self, page: u64, from: &mut PageTable) {
         self.deallocate(page as usize);
-        if let Some(frame) = from.take(page as usize) {
-            self.table.put(page as usize, frame);
-        }
+        Memory::hand_on(page, from, &mut self.table);
     }
 
     /// Moves a page from one table to another that does not have it.

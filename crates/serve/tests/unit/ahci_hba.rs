@@ -49,7 +49,7 @@ fn slots_are_taken_in_turn_and_interrupts_latch() {
     assert_eq!((register(&hba, 0x138), register(&hba, 0x110), register(&hba, 8)), (1 << 30, 1, 1));
     assert_eq!(hba.next_slot(), Some(30));
     hba.write(0x138, 1);
-    hba.enqueue(30);
+    hba.release(30);
     assert_eq!(hba.next_slot(), Some(0), "round robin");
     // Cleared at the controller but not at the port: it latches again.
     assert!(hba.write(0x08, 1).interrupt);

@@ -20,7 +20,7 @@ fn after_a_cut_the_drive_returns_at_once_later_or_when_it_is_told() {
         [("return", [false; 2]), ("hold=2", [true, false]), ("refuse", [true; 2])]
     {
         let mut cuts = PowerCuts::new(Rng::new(1));
-        cuts.set_after(after.parse().expect(after));
+        cuts.after = after.parse().expect(after);
         assert!(!cuts.is_off(Nanos::secs(1)), "{after}");
         cuts.record(cut, Nanos::secs(1));
         let found = [2, 3].map(|second| cuts.is_off(Nanos::secs(second)));

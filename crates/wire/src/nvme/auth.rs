@@ -25,9 +25,9 @@ codes! {
     }
 }
 
-layout! { 6:
+layout! {
     /// Common header of all messages.
-    pub struct AuthHead {
+    pub struct AuthHead: 6 {
         /// 0 for a message common to all protocols, 1 for a message of DH-HMAC-CHAP.
         pub kind: u8,
         /// See [`AuthId`].
@@ -37,11 +37,9 @@ layout! { 6:
         /// Number of the authentication exchange.
         pub transaction: U16,
     }
-}
 
-layout! { 72:
     /// First message of the host, with one protocol.
-    pub struct AuthNegotiate {
+    pub struct AuthNegotiate: 72 {
         /// Common header.
         pub head: AuthHead,
         /// Nonzero if the exchange must also produce keys for TLS.
@@ -59,12 +57,10 @@ layout! { 72:
         /// Identifiers of the hashes; those of the groups start at byte 30.
         pub ids: [u8; 60],
     }
-}
 
-layout! { 16:
     /// Challenge of the controller; a challenge value follows and, except in the null group, a
     /// public value.
-    pub struct AuthChallenge {
+    pub struct AuthChallenge: 16 {
         /// Common header.
         pub head: AuthHead,
         /// Bytes of the challenge value.
@@ -80,12 +76,10 @@ layout! { 16:
         /// Sequence number of the challenge.
         pub number: U32,
     }
-}
 
-layout! { 16:
     /// Reply of the host; a response, a challenge value and, except in the null group, a public
     /// value follow.
-    pub struct AuthReply {
+    pub struct AuthReply: 16 {
         /// Common header.
         pub head: AuthHead,
         /// Bytes of the response and of the challenge value.
@@ -101,12 +95,10 @@ layout! { 16:
         /// Sequence number of the challenge.
         pub number: U32,
     }
-}
 
-layout! { 16:
     /// Confirmation of the controller that the host is authenticated; a response follows if the
     /// host sent a challenge.
-    pub struct AuthSuccess {
+    pub struct AuthSuccess: 16 {
         /// Common header.
         pub head: AuthHead,
         /// Bytes of the response.
@@ -118,11 +110,9 @@ layout! { 16:
         #[doc(hidden)]
         pub reserved_9: [u8; 7],
     }
-}
 
-layout! { 8:
     /// Message that ends the exchange with a failure.
-    pub struct AuthFailure {
+    pub struct AuthFailure: 8 {
         /// Common header.
         pub head: AuthHead,
         /// Reason code; 1: authentication failed.

@@ -9,9 +9,9 @@ use super::layout::layout;
 use super::status::Status;
 use crate::codes::codes;
 
-layout! { 64:
+layout! {
     /// Submission queue entry: a command.
-    pub struct Sqe {
+    pub struct Sqe: 64 {
         /// Opcode; its command set depends on the queue.
         pub opcode: u8,
         /// Fused operation (bits 1:0), and the type of `dptr`: PRPs (bits 7:6 zero) or an SGL.
@@ -41,11 +41,9 @@ layout! { 64:
         /// Command dword 15.
         pub cdw15: U32,
     }
-}
 
-layout! { 16:
     /// Completion queue entry.
-    pub struct Cqe {
+    pub struct Cqe: 16 {
         /// Result of the command; 64 bits for fabrics commands.
         pub result: U64,
         /// Head of the submission queue: the controller has taken the commands before it.
@@ -57,11 +55,9 @@ layout! { 16:
         /// Phase in bit 0, status in the bits above.
         pub status_and_phase: U16,
     }
-}
 
-layout! { 16:
     /// Range of a Dataset Management command.
-    pub struct DsmRange {
+    pub struct DsmRange: 16 {
         /// Access hints; may be ignored.
         pub attributes: U32,
         /// Number of blocks.
@@ -69,11 +65,9 @@ layout! { 16:
         /// First block.
         pub lba: U64,
     }
-}
 
-layout! { 32:
     /// Source range of a Copy command, descriptor format 0.
-    pub struct CopyRange {
+    pub struct CopyRange: 32 {
         #[doc(hidden)]
         pub reserved_0: [u8; 8],
         /// First block.
@@ -109,6 +103,9 @@ pub enum SglKind {
     Other(u8),
 }
 
+/// Namespace Management, Select (bits 3:0 of command dword 10): create a namespace.
+pub const NAMESPACE_CREATE: u32 = 0;
+
 codes! {
     /// Admin commands that drivebay's controller supports.
     AdminOpcode {
@@ -133,12 +130,7 @@ codes! {
         Format = 0x80,
         Sanitize = 0x84,
     }
-}
 
-/// Namespace Management, Select (bits 3:0 of command dword 10): create a namespace.
-pub const NAMESPACE_CREATE: u32 = 0;
-
-codes! {
     /// I/O commands that drivebay's controller supports.
     NvmOpcode {
         Flush = 0x00,

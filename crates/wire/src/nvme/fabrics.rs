@@ -150,9 +150,9 @@ impl Property {
     }
 }
 
-layout! { 1024:
+layout! {
     /// Data of a Connect command, 1,024 bytes.
-    pub struct ConnectData {
+    pub struct ConnectData: 1024 {
         /// Host identifier.
         pub host_id: [u8; 16],
         /// Controller identifier: [`CONNECT_CNTLID_ANY`] for the admin queue.
@@ -166,16 +166,9 @@ layout! { 1024:
         #[doc(hidden)]
         pub reserved_768: [u8; 256],
     }
-}
 
-/// Subsystem type in the discovery log: a subsystem with namespaces.
-pub const SUBSYSTEM_NVM: u8 = 2;
-/// Transport type in the discovery log.
-pub const TRANSPORT_TCP: u8 = 3;
-
-layout! { 1024:
     /// Header of the discovery log, 1,024 bytes.
-    pub struct DiscoveryHeader {
+    pub struct DiscoveryHeader: 1024 {
         /// Generation, which counts the changes of the log.
         pub generation: U64,
         /// Entries that follow.
@@ -185,11 +178,9 @@ layout! { 1024:
         #[doc(hidden)]
         pub reserved_18: [u8; 1006],
     }
-}
 
-layout! { 1024:
     /// Entry of the discovery log, 1,024 bytes.
-    pub struct DiscoveryEntry {
+    pub struct DiscoveryEntry: 1024 {
         /// See [`TRANSPORT_TCP`].
         pub transport: u8,
         /// 1 for IPv4, 2 for IPv6.
@@ -218,6 +209,11 @@ layout! { 1024:
         pub transport_specific: [u8; 256],
     }
 }
+
+/// Subsystem type in the discovery log: a subsystem with namespaces.
+pub const SUBSYSTEM_NVM: u8 = 2;
+/// Transport type in the discovery log.
+pub const TRANSPORT_TCP: u8 = 3;
 
 const _: () = assert!(std::mem::offset_of!(ConnectData, host_nqn) == 512);
 

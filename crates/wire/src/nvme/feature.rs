@@ -31,6 +31,14 @@ codes! {
         OcpErrorInjection = 0xc0,
         OcpLatencyMonitor = 0xc5,
     }
+
+    /// Value that Get Features returns (bits 10:8 of command dword 10).
+    Select {
+        Current = 0,
+        Default = 1,
+        Saved = 2,
+        Capabilities = 3,
+    }
 }
 
 /// Scope bits of a feature's effects.
@@ -80,15 +88,5 @@ impl Feature {
             F::OcpErrorInjection => Shape { mask: 0xff, ..shared(4096) },
             F::OcpLatencyMonitor => shared(4096),
         }
-    }
-}
-
-codes! {
-    /// Value that Get Features returns (bits 10:8 of command dword 10).
-    Select {
-        Current = 0,
-        Default = 1,
-        Saved = 2,
-        Capabilities = 3,
     }
 }

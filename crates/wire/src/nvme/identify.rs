@@ -41,10 +41,10 @@ pub const NID_COMMAND_SET: u8 = 4;
 /// Command set identifier of the NVM command set.
 pub const COMMAND_SET_NVM: u8 = 0;
 
-layout! { 4096:
+layout! {
     /// Identify Controller, 4,096 bytes. Fields have the specification's names.
     #[expect(missing_docs, reason = "the specification's names; section 5.15.2.2 explains each")]
-    pub struct IdentifyController {
+    pub struct IdentifyController: 4096 {
         pub vid: U16,
         pub ssvid: U16,
         pub sn: [u8; 20],
@@ -129,11 +129,9 @@ layout! { 4096:
         pub psd: [PowerState; 32],
         pub vs: [u8; 1024],
     }
-}
 
-layout! { 32:
     /// Power state descriptor.
-    pub struct PowerState {
+    pub struct PowerState: 32 {
         /// Maximum power in units of 10 mW, or of 0.1 mW if bit 0 of `flags` is set.
         pub max_power: U16,
         reserved_2: u8,
@@ -147,12 +145,10 @@ layout! { 32:
         pub relative: [u8; 4],
         reserved_16: [u8; 16],
     }
-}
 
-layout! { 4096:
     /// Identify Namespace, 4,096 bytes. Fields have the specification's names.
     #[expect(missing_docs, reason = "the specification's names; section 5.15.2.1 explains each")]
-    pub struct IdentifyNamespace {
+    pub struct IdentifyNamespace: 4096 {
         pub nsze: U64,
         pub ncap: U64,
         pub nuse: U64,
@@ -193,13 +189,11 @@ layout! { 4096:
         pub lbaf: [LbaFormat; 16],
         pub reserved_192: [u8; 3904],
     }
-}
 
-layout! { 4096:
     /// Identify Controller of the NVM command set, 4,096 bytes: limits of its commands, as powers
     /// of two of 4 KiB.
     #[expect(missing_docs, reason = "the specification's names")]
-    pub struct IdentifyNvmController {
+    pub struct IdentifyNvmController: 4096 {
         pub vsl: u8,
         pub wzsl: u8,
         pub wusl: u8,
@@ -208,12 +202,10 @@ layout! { 4096:
         pub dmsl: U64,
         pub reserved_16: [u8; 4080],
     }
-}
 
-layout! { 4096:
     /// Identify Namespace for all command sets, 4,096 bytes.
     #[expect(missing_docs, reason = "the specification's names")]
-    pub struct IdentifyIndependentNamespace {
+    pub struct IdentifyIndependentNamespace: 4096 {
         pub nsfeat: u8,
         pub nmic: u8,
         pub rescap: u8,
@@ -227,11 +219,9 @@ layout! { 4096:
         pub nstat: u8,
         pub reserved_15: [u8; 4081],
     }
-}
 
-layout! { 4:
     /// LBA format: bytes of a block.
-    pub struct LbaFormat {
+    pub struct LbaFormat: 4 {
         /// Metadata bytes.
         pub metadata_bytes: U16,
         /// Data bytes, as a power of two.

@@ -1,10 +1,10 @@
 //! Macro for structures with the memory layout of their specification.
 
-/// Defines structures of little-endian fields without gaps, each preceded by its size in bytes.
+/// Defines structures of little-endian fields without gaps; the size in bytes follows the name.
 /// They can be read from bytes without conversion; their default is all zeros. (Arrays of more than
 /// 32 elements have no `Default`.)
 macro_rules! layout {
-    ($($bytes:literal: $(#[$meta:meta])* $vis:vis struct $name:ident $fields:tt)*) => {$(
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident: $bytes:literal $fields:tt)*) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[derive(

@@ -39,11 +39,27 @@ codes! {
         OcpUnsupported = 0xc5,
         Pace = 0xf0,
     }
+
+    /// Event types of the persistent event log that drivebay's controller reports.
+    PersistentKind {
+        Health = 0x01,
+        FirmwareCommit = 0x02,
+        TimestampChange = 0x03,
+        Reset = 0x04,
+        NamespaceChange = 0x06,
+        FormatStart = 0x07,
+        FormatCompletion = 0x08,
+        SanitizeStart = 0x09,
+        SanitizeCompletion = 0x0a,
+        SetFeature = 0x0b,
+        Telemetry = 0x0c,
+        Thermal = 0x0d,
+    }
 }
 
-layout! { 512:
+layout! {
     /// SMART / Health Information, 512 bytes.
-    pub struct SmartLog {
+    pub struct SmartLog: 512 {
         /// See [`CriticalWarning`].
         pub critical_warning: u8,
         /// Kelvin.
@@ -89,23 +105,9 @@ layout! { 512:
         #[doc(hidden)]
         pub reserved_232: [u8; 280],
     }
-}
 
-/// Bits of the SMART log's critical warning.
-pub struct CriticalWarning;
-
-impl CriticalWarning {
-    /// Few spare blocks are left.
-    pub const SPARE: u8 = 1 << 0;
-    /// A temperature is beyond its threshold.
-    pub const TEMPERATURE: u8 = 1 << 1;
-    /// The drive refuses writes.
-    pub const READ_ONLY: u8 = 1 << 3;
-}
-
-layout! { 64:
     /// Entry of the error log, 64 bytes.
-    pub struct ErrorEntry {
+    pub struct ErrorEntry: 64 {
         /// Number of the error; 0 in an empty entry.
         pub count: U64,
         /// The command's submission queue.
@@ -124,11 +126,9 @@ layout! { 64:
         #[doc(hidden)]
         pub reserved_28: [u8; 36],
     }
-}
 
-layout! { 512:
     /// Firmware Slot Information, 512 bytes.
-    pub struct FirmwareSlots {
+    pub struct FirmwareSlots: 512 {
         /// Active slot in bits 2:0, slot of the next reset in bits 6:4.
         pub active: u8,
         #[doc(hidden)]
@@ -138,11 +138,9 @@ layout! { 512:
         #[doc(hidden)]
         pub reserved_64: [u8; 448],
     }
-}
 
-layout! { 4096:
     /// Commands Supported and Effects, 4,096 bytes.
-    pub struct CommandEffects {
+    pub struct CommandEffects: 4096 {
         /// Effects of admin commands, by opcode.
         pub admin: [U32; 256],
         /// Effects of I/O commands, by opcode.
@@ -150,22 +148,9 @@ layout! { 4096:
         #[doc(hidden)]
         pub reserved_2048: [u8; 2048],
     }
-}
 
-/// Effects: the command is supported.
-pub const EFFECT_SUPPORTED: u32 = 1;
-/// Effects: it may change data.
-pub const EFFECT_CHANGES_DATA: u32 = 1 << 1;
-/// Effects: the capabilities of a namespace may change.
-pub const EFFECT_CHANGES_CAPABILITY: u32 = 1 << 2;
-/// Effects: the list of namespaces, or of the attached ones, may change.
-pub const EFFECT_CHANGES_NAMESPACES: u32 = 1 << 3;
-/// Effects: no other command may be outstanding in the controller.
-pub const EFFECT_EXCLUSIVE: u32 = 2 << 16;
-
-layout! { 512:
     /// Sanitize Status, 512 bytes.
-    pub struct SanitizeStatus {
+    pub struct SanitizeStatus: 512 {
         /// Progress in parts of 65,536; all ones if no operation is running.
         pub progress: U16,
         /// Bits 2:0: 0 never sanitized, 1 done, 2 running, 4 done, but deallocated against the
@@ -180,11 +165,9 @@ layout! { 512:
         #[doc(hidden)]
         pub reserved_32: [u8; 480],
     }
-}
 
-layout! { 28:
     /// Result of a device self-test, 28 bytes.
-    pub struct SelfTestResult {
+    pub struct SelfTestResult: 28 {
         /// Bits 3:0: 0 without error, 2 aborted by a reset, 4 by a Format NVM, 9 by a Sanitize, 7 a
         /// segment failed, 15 no entry; bits 7:4: type of self-test.
         pub status: u8,
@@ -201,16 +184,9 @@ layout! { 28:
         #[doc(hidden)]
         pub reserved_16: [u8; 12],
     }
-}
 
-/// Status of an empty self-test result.
-pub const SELF_TEST_NONE: u8 = 0xf;
-/// Results in the log of self-tests.
-pub const SELF_TESTS: usize = 20;
-
-layout! { 564:
     /// Device Self-test, 564 bytes.
-    pub struct SelfTestLog {
+    pub struct SelfTestLog: 564 {
         /// Running self-test: 0 none, 1 short, 2 extended.
         pub current: u8,
         /// Progress in per cent.
@@ -220,14 +196,9 @@ layout! { 564:
         /// Results, newest first.
         pub results: [SelfTestResult; SELF_TESTS],
     }
-}
 
-/// Bytes of a block of telemetry data.
-pub const TELEMETRY_BLOCK: usize = 512;
-
-layout! { 512:
     /// Header of a telemetry log, 512 bytes; blocks of data follow.
-    pub struct TelemetryHeader {
+    pub struct TelemetryHeader: 512 {
         /// Log page identifier.
         pub page: u8,
         #[doc(hidden)]
@@ -245,20 +216,16 @@ layout! { 512:
         /// Reason identifier.
         pub reason: [u8; 128],
     }
-}
 
-layout! { 512:
     /// Header of the persistent event log, 512 bytes.
     #[expect(missing_docs, reason = "the specification's fields")]
-    pub struct PersistentHeader {
+    pub struct PersistentHeader: 512 {
         pub page: u8,
-        #[doc(hidden)]
         pub reserved_1: [u8; 3],
         pub events: U32,
         /// Bytes of the whole log.
         pub bytes: U64,
         pub revision: u8,
-        #[doc(hidden)]
         pub reserved_17: u8,
         /// Bytes of the header after this field.
         pub header_bytes: U16,
@@ -272,16 +239,13 @@ layout! { 512:
         pub subnqn: [u8; 256],
         pub generation: U16,
         pub context: U32,
-        #[doc(hidden)]
         pub reserved_378: [u8; 102],
         /// Bitmap of the supported event types.
         pub supported: [u8; 32],
     }
-}
 
-layout! { 24:
     /// Header of an event of the persistent event log, 24 bytes; its data follows.
-    pub struct PersistentEvent {
+    pub struct PersistentEvent: 24 {
         /// See [`PersistentKind`].
         pub kind: u8,
         /// Revision of the event's data.
@@ -301,30 +265,10 @@ layout! { 24:
         /// Bytes of data.
         pub bytes: U16,
     }
-}
 
-codes! {
-    /// Event types of the persistent event log that drivebay's controller reports.
-    PersistentKind {
-        Health = 0x01,
-        FirmwareCommit = 0x02,
-        TimestampChange = 0x03,
-        Reset = 0x04,
-        NamespaceChange = 0x06,
-        FormatStart = 0x07,
-        FormatCompletion = 0x08,
-        SanitizeStart = 0x09,
-        SanitizeCompletion = 0x0a,
-        SetFeature = 0x0b,
-        Telemetry = 0x0c,
-        Thermal = 0x0d,
-    }
-}
-
-layout! { 512:
     /// OCP's SMART / Health Information Extended (C0h), 512 bytes.
     #[expect(missing_docs, reason = "the specification's names")]
-    pub struct OcpSmart {
+    pub struct OcpSmart: 512 {
         pub physical_bytes_written: U128,
         pub physical_bytes_read: U128,
         pub bad_user_blocks: U64,
@@ -369,13 +313,11 @@ layout! { 512:
         pub log_version: U16,
         pub guid: [u8; 16],
     }
-}
 
-layout! { 512:
     /// OCP's Latency Monitor (C3h), 512 bytes. Counters are ordered by bucket, then by read, write,
     /// deallocate.
     #[expect(missing_docs, reason = "the specification's names")]
-    pub struct OcpLatency {
+    pub struct OcpLatency: 512 {
         pub status: u8,
         pub reserved_1: u8,
         pub bucket_timer: U16,
@@ -397,7 +339,51 @@ layout! { 512:
         pub log_version: U16,
         pub guid: [u8; 16],
     }
+
+    /// Pace of a served drive, a vendor-specific log page of drivebay, 64 bytes.
+    pub struct PaceLog: 64 {
+        /// The drive's clock, nanoseconds.
+        pub clock_ns: U64,
+        /// Rate of the drive's clock; 1,000,000 is the rate of the host's clock.
+        pub rate_ppm: U64,
+        /// Latency that the model gave divided by the latency of the answers, in hundredths of a
+        /// percent; 0 before the first answer.
+        pub kept_up: U16,
+        #[doc(hidden)]
+        pub reserved_18: [u8; 46],
+    }
 }
+
+/// Bits of the SMART log's critical warning.
+pub struct CriticalWarning;
+
+impl CriticalWarning {
+    /// Few spare blocks are left.
+    pub const SPARE: u8 = 1 << 0;
+    /// A temperature is beyond its threshold.
+    pub const TEMPERATURE: u8 = 1 << 1;
+    /// The drive refuses writes.
+    pub const READ_ONLY: u8 = 1 << 3;
+}
+
+/// Effects: the command is supported.
+pub const EFFECT_SUPPORTED: u32 = 1;
+/// Effects: it may change data.
+pub const EFFECT_CHANGES_DATA: u32 = 1 << 1;
+/// Effects: the capabilities of a namespace may change.
+pub const EFFECT_CHANGES_CAPABILITY: u32 = 1 << 2;
+/// Effects: the list of namespaces, or of the attached ones, may change.
+pub const EFFECT_CHANGES_NAMESPACES: u32 = 1 << 3;
+/// Effects: no other command may be outstanding in the controller.
+pub const EFFECT_EXCLUSIVE: u32 = 2 << 16;
+
+/// Status of an empty self-test result.
+pub const SELF_TEST_NONE: u8 = 0xf;
+/// Results in the log of self-tests.
+pub const SELF_TESTS: usize = 20;
+
+/// Bytes of a block of telemetry data.
+pub const TELEMETRY_BLOCK: usize = 512;
 
 /// Returns the trailer of an OCP log page: the version of its layout, and its GUID in memory order.
 pub fn ocp_trailer(page: LogPage) -> Option<(u16, [u8; 16])> {
@@ -410,21 +396,6 @@ pub fn ocp_trailer(page: LogPage) -> Option<(u16, [u8; 16])> {
         _ => return None,
     };
     Some((version, u128::to_le_bytes(guid)))
-}
-
-layout! { 64:
-    /// Pace of a served drive, a vendor-specific log page of drivebay, 64 bytes.
-    pub struct PaceLog {
-        /// The drive's clock, nanoseconds.
-        pub clock_ns: U64,
-        /// Rate of the drive's clock; 1,000,000 is the rate of the host's clock.
-        pub rate_ppm: U64,
-        /// Latency that the model gave divided by the latency of the answers, in hundredths of a
-        /// percent; 0 before the first answer.
-        pub kept_up: U16,
-        #[doc(hidden)]
-        pub reserved_18: [u8; 46],
-    }
 }
 
 const _: () = assert!(std::mem::offset_of!(SmartLog, warning_minutes) == 192);

@@ -112,20 +112,18 @@ impl Digests {
     }
 }
 
-layout! { 8:
+layout! {
     /// Common part of all headers.
-    struct Common {
+    struct Common: 8 {
         kind: u8,
         flags: u8,
         header_bytes: u8,
         data_offset: u8,
         pdu_bytes: U32,
     }
-}
 
-layout! { 8:
     /// Fields of an initialization request or response.
-    pub struct InitPdu {
+    pub struct InitPdu: 8 {
         /// Version of the PDU format; 0.
         pub version: U16,
         /// Data alignment that the sender requests, in dwords minus one; at most 31.
@@ -136,11 +134,9 @@ layout! { 8:
         /// a data PDU to the controller.
         pub max: U32,
     }
-}
 
-layout! { 16:
     /// Fields of a data PDU and of a Ready to Transfer.
-    pub struct DataPdu {
+    pub struct DataPdu: 16 {
         /// Identifier of the command that owns the data.
         pub cid: U16,
         /// Transfer tag, which the controller chooses; not used in data to the host.
@@ -151,11 +147,9 @@ layout! { 16:
         pub bytes: U32,
         reserved: U32,
     }
-}
 
-layout! { 16:
     /// Fields of a termination request.
-    pub struct TermPdu {
+    pub struct TermPdu: 16 {
         /// See [`FaultKind`].
         pub status: U16,
         /// Details: the offset of the wrong field, or the wrong digest.

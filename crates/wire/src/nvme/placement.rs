@@ -32,10 +32,10 @@ codes! {
     }
 }
 
-layout! { 512:
+layout! {
     /// Endurance Group Information (09h), 512 bytes.
     #[expect(missing_docs, reason = "the specification's names")]
-    pub struct EnduranceGroupLog {
+    pub struct EnduranceGroupLog: 512 {
         pub critical_warning: u8,
         pub features: u8,
         pub reserved_2: u8,
@@ -57,11 +57,9 @@ layout! { 512:
         pub free_capacity: U128,
         pub reserved_192: [u8; 320],
     }
-}
 
-layout! { 16:
     /// Header of the configurations log (20h), 16 bytes.
-    pub struct PlacementConfigurations {
+    pub struct PlacementConfigurations: 16 {
         /// Number of configurations minus one.
         pub last: U16,
         /// Version of the layout.
@@ -73,12 +71,10 @@ layout! { 16:
         #[doc(hidden)]
         pub reserved_8: U64,
     }
-}
 
-layout! { 64:
     /// Configuration, 64 bytes; descriptors of its handles follow, 4 bytes each, of which the first
     /// byte is the isolation type.
-    pub struct PlacementConfiguration {
+    pub struct PlacementConfiguration: 64 {
         /// Bytes of the configuration, including the descriptors.
         pub bytes: U16,
         /// Bits 3:0: bits of a reclaim group's identifier; bit 4: volatile write cache; bit 7:
@@ -101,11 +97,9 @@ layout! { 64:
         #[doc(hidden)]
         pub reserved_28: [u8; 36],
     }
-}
 
-layout! { 64:
     /// Statistics (22h), 64 bytes.
-    pub struct PlacementStatistics {
+    pub struct PlacementStatistics: 64 {
         /// Bytes written by hosts.
         pub host_bytes: U128,
         /// Bytes written to the media.
@@ -115,11 +109,9 @@ layout! { 64:
         #[doc(hidden)]
         pub reserved_48: [u8; 16],
     }
-}
 
-layout! { 64:
     /// Event (23h), 64 bytes.
-    pub struct PlacementEvent {
+    pub struct PlacementEvent: 64 {
         /// See [`PlacementEventKind`].
         pub kind: u8,
         /// Valid fields: bit 0 the placement identifier, 1 the namespace, 2 the reclaim group and
@@ -148,12 +140,10 @@ layout! { 64:
         #[doc(hidden)]
         pub reserved_35: [u8; 29],
     }
-}
 
-layout! { 32:
     /// Status of a handle, 32 bytes; a header of 16 bytes precedes the list and holds the number of
     /// entries in its last two bytes.
-    pub struct HandleStatus {
+    pub struct HandleStatus: 32 {
         /// Placement identifier.
         pub pid: U16,
         /// Reclaim unit handle.

@@ -18,6 +18,13 @@ codes! {
         WriteExclusiveAll = 5,
         ExclusiveAccessAll = 6,
     }
+
+    /// Notice types of the Reservation Notification log.
+    ReservationNotice {
+        RegistrationPreempted = 1,
+        Released = 2,
+        Preempted = 3,
+    }
 }
 
 impl ReservationType {
@@ -38,19 +45,10 @@ impl ReservationType {
     }
 }
 
-codes! {
-    /// Notice types of the Reservation Notification log.
-    ReservationNotice {
-        RegistrationPreempted = 1,
-        Released = 2,
-        Preempted = 3,
-    }
-}
-
-layout! { 64:
+layout! {
     /// Header of Reservation Report in its extended form; a [`RegisteredController`] follows for
     /// each registered controller.
-    pub struct ReservationReport {
+    pub struct ReservationReport: 64 {
         /// Generation, which changes when registrations change.
         pub generation: U32,
         /// See [`ReservationType`]; 0 without a reservation.
@@ -65,9 +63,8 @@ layout! { 64:
         pub reserved_10: [[u8; 27]; 2],
     }
 
-    64:
     /// Controller of a registered host.
-    pub struct RegisteredController {
+    pub struct RegisteredController: 64 {
         /// Controller identifier; all ones if the host has none at present.
         pub controller: U16,
         /// Bit 0: the host holds the reservation.
@@ -82,9 +79,8 @@ layout! { 64:
         pub reserved_32: [u8; 32],
     }
 
-    64:
     /// Notice of the Reservation Notification log.
-    pub struct ReservationNotification {
+    pub struct ReservationNotification: 64 {
         /// Number of the notice; 0 if the log is empty.
         pub count: U64,
         /// See [`ReservationNotice`].

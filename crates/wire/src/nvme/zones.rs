@@ -17,11 +17,11 @@ pub const CC_ALL_COMMAND_SETS: u32 = 6;
 /// Zone type "sequential write required".
 pub const ZONE_SEQUENTIAL: u8 = 2;
 
-layout! { 4096:
+layout! {
     /// Identify Namespace of the zoned namespace command set, 4,096 bytes. Fields have the
     /// specification's names.
     #[expect(missing_docs, reason = "the specification's names")]
-    pub struct IdentifyZonedNamespace {
+    pub struct IdentifyZonedNamespace: 4096 {
         pub zoc: U16,
         pub ozcs: U16,
         /// Limit minus one; all ones: no limit.
@@ -41,11 +41,9 @@ layout! { 4096:
         pub lbafe: [ZoneFormat; 64],
         pub vs: [u8; 256],
     }
-}
 
-layout! { 16:
     /// Zone parameters of an LBA format.
-    pub struct ZoneFormat {
+    pub struct ZoneFormat: 16 {
         /// Blocks from the start of one zone to the start of the next.
         pub zone_blocks: U64,
         /// Size of a zone descriptor extension, in units of 64 bytes.
@@ -53,21 +51,17 @@ layout! { 16:
         #[doc(hidden)]
         pub reserved_9: [u8; 7],
     }
-}
 
-layout! { 64:
     /// Header of a zone report; zone descriptors follow.
-    pub struct ZoneReport {
+    pub struct ZoneReport: 64 {
         /// Number of zones of the report.
         pub zones: U64,
         #[doc(hidden)]
         pub reserved_8: [u8; 56],
     }
-}
 
-layout! { 64:
     /// Zone descriptor.
-    pub struct ZoneDescriptor {
+    pub struct ZoneDescriptor: 64 {
         /// See [`ZONE_SEQUENTIAL`].
         pub kind: u8,
         /// State in bits 7:4.
@@ -85,11 +79,9 @@ layout! { 64:
         #[doc(hidden)]
         pub reserved_32: [u8; 32],
     }
-}
 
-layout! { 4096:
     /// Changed Zone List.
-    pub struct ChangedZones {
+    pub struct ChangedZones: 4096 {
         /// Number of zones in the list; all ones if the list is too short for them.
         pub count: U16,
         #[doc(hidden)]

@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::nvme::events::Event;
 use crate::nvme::identity::NSID_ALL;
 use crate::nvme::records::{ABORTED_BY_FORMAT, ABORTED_BY_SANITIZE, EXTENDED, SHORT, Sanitization};
-use crate::nvme::subsystem::{Subsystem, status_of};
+use crate::nvme::subsystem::{Subsystem, refuse_if, status_of};
 
 impl Subsystem {
     pub(super) fn format(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
@@ -37,9 +37,7 @@ impl Subsystem {
             _ => return Err(Status::INVALID_FIELD.dnr()),
         };
         // Protection information and metadata are not supported.
-        if protection != 0 || cdw10 & 1 << 4 != 0 {
-            return Err(Status::INVALID_FIELD.dnr());
-        }
+        refuse_if(protection != 0 || cdw10 & 1 << 4 != 0, Status::INVALID_FIELD)?;
         let now = drive.now();
         let until = erase_part(drive, sectors, is_protected, how)?;
         self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_FORMAT, now);
@@ -81,9 +79,7 @@ impl Subsystem {
             _ => return Err(Status::INVALID_FIELD.dnr()),
         };
         let keeps = cdw10 & NO_DEALLOCATE != 0;
-        if keeps && !self.identity.may_keep_blocks() {
-            return Err(Status::INVALID_FIELD.dnr());
-        }
+        refuse_if(keeps && !self.identity.may_keep_blocks(), Status::INVALID_FIELD)?;
         let from = drive.now();
         let before = drive.handle_use();
         let (all, is_protected) = (0..drive.sectors(), drive.any_is_read_only());
@@ -156,8 +152,5 @@ fn erase_part(
 
 /// Refuses a change of data if the drive or a part of it is write-protected.
 fn refuse_protected(drive: &mut dyn Drive, is_protected: bool) -> Result<(), Status> {
-    if drive.is_read_only() || is_protected {
-        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
-    }
-    Ok(())
+    refuse_if(drive.is_read_only() || is_protected, Status::NAMESPACE_WRITE_PROTECTED)
 }

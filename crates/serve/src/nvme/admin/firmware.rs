@@ -5,7 +5,7 @@ use drivebay_wire::nvme::{PersistentKind, Sqe, Status};
 
 use super::answer::{Answer, done};
 use crate::nvme::records::{Firmware, SLOTS};
-use crate::nvme::subsystem::Subsystem;
+use crate::nvme::subsystem::{Subsystem, refuse_if};
 
 /// Largest firmware image, bytes. guess: the size of real ones.
 const IMAGE_MAX: usize = 4 << 20;
@@ -18,12 +18,8 @@ impl Subsystem {
         if offset == 0 {
             image.clear();
         }
-        if offset != image.len() {
-            return Err(Status::OVERLAPPING_RANGE.dnr());
-        }
-        if offset + data.len() > IMAGE_MAX {
-            return Err(Status::INVALID_FIRMWARE_IMAGE.dnr());
-        }
+        refuse_if(offset != image.len(), Status::OVERLAPPING_RANGE)?;
+        refuse_if(offset + data.len() > IMAGE_MAX, Status::INVALID_FIRMWARE_IMAGE)?;
         image.extend_from_slice(data);
         done()
     }
@@ -46,15 +42,11 @@ impl Subsystem {
             let is_printable = |text: &[u8; 8]| text.iter().all(u8::is_ascii_graphic);
             let revision = revision.filter(is_printable);
             let revision = revision.ok_or(Status::INVALID_FIRMWARE_IMAGE.dnr())?;
-            if place == 1 {
-                return Err(Status::INVALID_FIRMWARE_SLOT.dnr());
-            }
+            refuse_if(place == 1, Status::INVALID_FIRMWARE_SLOT)?;
             firmware.slots[place - 1] = Some(revision);
             firmware.image.clear();
         }
-        if firmware.slots[place - 1].is_none() {
-            return Err(Status::INVALID_FIRMWARE_SLOT.dnr());
-        }
+        refuse_if(firmware.slots[place - 1].is_none(), Status::INVALID_FIRMWARE_SLOT)?;
         let answer = match action {
             0 => done(),
             1 | 2 => {

@@ -11,7 +11,7 @@ use crate::nvme::controller::Controller;
 use crate::nvme::identity::{Kind, NSID_ALL};
 use crate::nvme::io::is_valid;
 use crate::nvme::placement::GROUP;
-use crate::nvme::subsystem::Subsystem;
+use crate::nvme::subsystem::{Subsystem, refuse_if};
 use crate::nvme::{ocp, zones};
 
 impl Subsystem {
@@ -82,9 +82,7 @@ impl Subsystem {
         (cns, nsid): (Cns, u32),
         zones: Option<&ZoneSpec>,
     ) -> Result<Vec<u8>, Status> {
-        if !is_valid(nsid) {
-            return Err(Status::INVALID_NAMESPACE.dnr());
-        }
+        refuse_if(!is_valid(nsid), Status::INVALID_NAMESPACE)?;
         let is_allocated =
             matches!(cns, Cns::AllocatedNamespace | Cns::CommandSetAllocatedNamespace);
         let is_there = is_allocated || self.is_attached(id, nsid);
@@ -114,9 +112,7 @@ impl Subsystem {
         sqe: &Sqe,
     ) -> Result<Vec<u8>, Status> {
         let nsid = sqe.nsid.get();
-        if nsid >= 0xffff_fffe {
-            return Err(Status::INVALID_NAMESPACE.dnr());
-        }
+        refuse_if(nsid >= 0xffff_fffe, Status::INVALID_NAMESPACE)?;
         let all = drive.namespace_ids().into_iter();
         let is_any = matches!(cns, Cns::AllocatedNamespaces | Cns::CommandSetAllocatedNamespaces);
         let is_wanted = !is_of_command_set(cns) || sqe.command_set() == self.identity.command_set();

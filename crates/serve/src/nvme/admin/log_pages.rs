@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::nvme::identity::{Kind, NSID_ALL};
 use crate::nvme::records::telemetry_page;
 use crate::nvme::reservations::Reservations;
-use crate::nvme::subsystem::Subsystem;
+use crate::nvme::subsystem::{Subsystem, refuse_if};
 use crate::nvme::{logs, ocp, placement_logs, zones};
 
 impl Subsystem {
@@ -38,9 +38,7 @@ impl Subsystem {
             COMMAND_SET_ZONED => matches!(log, LogPage::Commands | LogPage::ChangedZones),
             _ => false,
         };
-        if !uuids.contains(&sqe.uuid_index()) || !is_of_set {
-            return Err(Status::INVALID_FIELD.dnr());
-        }
+        refuse_if(!uuids.contains(&sqe.uuid_index()) || !is_of_set, Status::INVALID_FIELD)?;
         if log == LogPage::Discovery {
             return Ok(Outcome::Transport);
         }

@@ -20,7 +20,7 @@ pub(super) use self::answer::{Answer, NOT_ABORTED, Outcome, done, part_of_page};
 use super::identity::{Kind, NSID_ALL};
 use super::io::{Transfer, active};
 use super::reservations::Access;
-use super::subsystem::Subsystem;
+use super::subsystem::{Subsystem, refuse_if};
 use super::{features, placement};
 use crate::interface::drive::Drive;
 
@@ -144,10 +144,7 @@ impl Subsystem {
         };
         let cuts = drive.power_cuts();
         let is_kept = |nsid: u32| self.reservations.exclude(id, nsid, Access::Write, cuts);
-        match changed.into_iter().any(is_kept) {
-            true => Err(Status::RESERVATION_CONFLICT.dnr()),
-            false => Ok(()),
-        }
+        refuse_if(changed.into_iter().any(is_kept), Status::RESERVATION_CONFLICT)
     }
 
     /// Aborts a command. In the admin queue only Asynchronous Event Requests can be aborted: others

@@ -10,7 +10,7 @@ use crate::nvme::events::{Event, TELEMETRY_NOTICES};
 use crate::nvme::identity::{Kind, NSID_ALL, SELF_TEST_MINUTES, kelvin};
 use crate::nvme::logs;
 use crate::nvme::records::{ABORTED_BY_COMMAND, ABORTED_BY_RESET, EXTENDED, SHORT};
-use crate::nvme::subsystem::Subsystem;
+use crate::nvme::subsystem::{Subsystem, refuse_if};
 
 /// Time of the short self-test. guess: the specification allows two minutes.
 const SHORT_SELF_TEST: Nanos = Nanos::secs(60);
@@ -79,9 +79,7 @@ impl Subsystem {
         const ABORT: u32 = 0xf;
         let (nsid, now, is_healthy) = (sqe.nsid.get(), drive.now(), !drive.is_read_only());
         let is_known = [0, NSID_ALL].contains(&nsid) || drive.namespace(nsid).is_some();
-        if !is_known {
-            return Err(Status::INVALID_NAMESPACE.dnr());
-        }
+        refuse_if(!is_known, Status::INVALID_NAMESPACE)?;
         let tests = &mut self.records.self_tests;
         tests.settle(now, is_healthy);
         let takes = match sqe.cdw10.get() & 0xf {
@@ -93,9 +91,7 @@ impl Subsystem {
             }
             _ => return Err(Status::INVALID_FIELD.dnr()),
         };
-        if tests.is_running() {
-            return Err(Status::SELF_TEST_IN_PROGRESS.dnr());
-        }
+        refuse_if(tests.is_running(), Status::SELF_TEST_IN_PROGRESS)?;
         tests.begin(sqe.cdw10.get() as u8 & 0xf, nsid, now, takes);
         done()
     }

@@ -23,7 +23,7 @@ use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::{Effect, Flags};
 use crate::nvme::identity::Kind;
 use crate::nvme::io::{self as nvm, Finished, InflightCommands, Progress, Transfer};
-use crate::nvme::subsystem::{Shared as Subsystem, check_flags};
+use crate::nvme::subsystem::{Shared as Subsystem, check_flags, refuse_if};
 use crate::request::Completion;
 
 /// Commands taken from one queue before those of the next.
@@ -55,8 +55,8 @@ pub(super) struct PciDevice {
     subsystem: Subsystem,
     controller: u16,
     flags: Arc<Flags>,
-    shared: Arc<Shared>,
-    capabilities: u64,
+    pub shared: Arc<Shared>,
+    pub capabilities: u64,
     submission: Vec<Option<SubmissionQueue>>,
     completion: Vec<Option<CompletionQueue>>,
     commands: InflightCommands,
@@ -93,14 +93,6 @@ impl PciDevice {
             buffer: Vec::new(),
             more: false,
         })
-    }
-
-    pub fn shared(&self) -> Arc<Shared> {
-        Arc::clone(&self.shared)
-    }
-
-    pub fn capabilities(&self) -> u64 {
-        self.capabilities
     }
 
     fn configure(&mut self, drive: &mut dyn Drive, registers: Registers) {
@@ -202,9 +194,7 @@ impl PciDevice {
     /// Reads the data of a command from the guest's memory.
     fn fetch(&self, sqe: &Sqe, transfer: Transfer, into: &mut Vec<u8>) -> Result<(), Status> {
         let (Transfer::FromHost(bytes) | Transfer::ToHost(bytes)) = transfer else { return Ok(()) };
-        if bytes > self.transfer_max {
-            return Err(Status::INVALID_FIELD.dnr());
-        }
+        refuse_if(bytes > self.transfer_max, Status::INVALID_FIELD)?;
         if let Transfer::FromHost(_) = transfer {
             let memory = lock(&self.shared.guest.memory);
             let regions = data_regions(&memory, sqe.prp1.get(), sqe.prp2.get(), bytes);
@@ -248,21 +238,15 @@ impl PciDevice {
         let (cdw10, cdw11) = (sqe.cdw10.get(), sqe.cdw11.get());
         let (id, entries) = (cdw10 as u16, (cdw10 >> 16) + 1);
         let place = usize::from(id);
-        if id == 0 || place >= self.submission.len() {
-            return Err(Status::INVALID_QUEUE_IDENTIFIER.dnr());
-        }
+        refuse_if(id == 0 || place >= self.submission.len(), Status::INVALID_QUEUE_IDENTIFIER)?;
         let contiguous = cdw11 & 1 != 0 && sqe.prp1.get().is_multiple_of(4096);
         let fits = (2..=self.entries_max).contains(&entries);
         match AdminOpcode::from_code(sqe.opcode) {
             Some(AdminOpcode::CreateCq) => {
                 let vector = (cdw11 >> 16) as u16;
-                if self.completion[place].is_some() {
-                    return Err(Status::INVALID_QUEUE_IDENTIFIER.dnr());
-                }
+                refuse_if(self.completion[place].is_some(), Status::INVALID_QUEUE_IDENTIFIER)?;
                 check_queue(fits, contiguous)?;
-                if vector >= self.shared.guest.vectors() {
-                    return Err(Status::INVALID_INTERRUPT_VECTOR.dnr());
-                }
+                refuse_if(vector >= self.shared.guest.vectors(), Status::INVALID_INTERRUPT_VECTOR)?;
                 let vector = (cdw11 & 2 != 0).then_some(vector);
                 let queue = CompletionQueue::new(sqe.prp1.get(), entries, vector);
                 self.completion[place] = Some(queue);
@@ -270,9 +254,7 @@ impl PciDevice {
             }
             Some(AdminOpcode::CreateSq) => {
                 let cq = (cdw11 >> 16) as u16;
-                if self.submission[place].is_some() {
-                    return Err(Status::INVALID_QUEUE_IDENTIFIER.dnr());
-                }
+                refuse_if(self.submission[place].is_some(), Status::INVALID_QUEUE_IDENTIFIER)?;
                 check_queue(fits, contiguous)?;
                 if cq == 0 || !self.completion.get(usize::from(cq)).is_some_and(Option::is_some) {
                     return Err(Status::COMPLETION_QUEUE_INVALID.dnr());
@@ -396,11 +378,8 @@ impl CompletionQueue {
 }
 
 fn check_queue(fits: bool, contiguous: bool) -> Result<(), Status> {
-    match (fits, contiguous) {
-        (false, _) => Err(Status::INVALID_QUEUE_SIZE.dnr()),
-        (_, false) => Err(Status::INVALID_FIELD.dnr()),
-        _ => Ok(()),
-    }
+    refuse_if(!fits, Status::INVALID_QUEUE_SIZE)?;
+    refuse_if(!contiguous, Status::INVALID_FIELD)
 }
 
 impl Session for PciDevice {

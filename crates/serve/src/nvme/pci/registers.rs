@@ -34,7 +34,7 @@ pub fn serve(
     let (sender, receiver) = channel();
     let device = PciDevice::new(subsystem.clone(), receiver)
         .ok_or_else(|| vfio::machine(path, "too many"))?;
-    let (shared, capabilities) = (device.shared(), device.capabilities());
+    let (shared, capabilities) = (Arc::clone(&device.shared), device.capabilities);
     let (vectors, table, pending) = (shared.guest.vectors(), MSIX_TABLE as u32, MSIX_PENDING);
     let layout = Layout {
         ids: subsystem.lock().identity().own.pci,

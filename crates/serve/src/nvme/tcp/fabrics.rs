@@ -167,6 +167,11 @@ fn wrong(place: u16, in_data: bool) -> Refusal {
     (Status::CONNECT_INVALID_PARAMETERS.dnr(), result)
 }
 
+/// Ends Connect with a status and a result if it is wrong.
+fn reject_if(is_wrong: bool, refusal: Refusal) -> Result<(), Refusal> {
+    if is_wrong { Err(refusal) } else { Ok(()) }
+}
+
 fn connect(
     subsystem: &mut Subsystem,
     drive: &dyn Drive,
@@ -178,9 +183,7 @@ fn connect(
     else {
         return Err((Status::INVALID_FIELD.dnr(), 0));
     };
-    if format != 0 {
-        return Err((Status::CONNECT_INCOMPATIBLE_FORMAT.dnr(), 0));
-    }
+    reject_if(format != 0, (Status::CONNECT_INCOMPATIBLE_FORMAT.dnr(), 0))?;
     let data = ConnectData::read_from_prefix(data).map(|(data, _)| data);
     let data = data.map_err(|_| (Status::SGL_LENGTH_INVALID.dnr(), 0))?;
     let host = nqn_of(&data.host_nqn).ok_or(wrong(512, true))?;
@@ -192,17 +195,13 @@ fn connect(
     };
     let max = if queue == 0 { ADMIN_ENTRIES_MAX } else { subsystem.identity.queue_entries_max };
     let entries = entries_less_one.saturating_add(1);
-    if !(ENTRIES_MIN..=max).contains(&entries) {
-        return Err(wrong(44, false));
-    }
+    reject_if(!(ENTRIES_MIN..=max).contains(&entries), wrong(44, false))?;
     let flow_control = attributes & NO_FLOW_CONTROL == 0;
     let secrets = subsystem.secrets.clone().filter(|_| kind == Kind::Tcp);
     let authentication = secrets.map(|secrets| Authentication::new(&secrets, host, name));
     let asked = data.controller.get();
     if queue == 0 {
-        if asked != CONNECT_CNTLID_ANY {
-            return Err(wrong(16, true));
-        }
+        reject_if(asked != CONNECT_CNTLID_ANY, wrong(16, true))?;
         let busy = (Status::CONNECT_CONTROLLER_BUSY, 0);
         let id = subsystem.add(kind).ok_or(busy)?;
         let controller = subsystem.get_mut(id).ok_or(busy)?;
@@ -220,20 +219,14 @@ fn connect(
     if controller.host_nqn != host || controller.kind != kind || kind == Kind::Discovery {
         return Err(wrong(512, true));
     }
-    if controller.features.host_id != data.host_id {
-        return Err(wrong(0, true));
-    }
-    if !controller.flags.serves() {
-        return Err((Status::COMMAND_SEQUENCE.dnr(), 0));
-    }
+    reject_if(controller.features.host_id != data.host_id, wrong(0, true))?;
+    reject_if(!controller.flags.serves(), (Status::COMMAND_SEQUENCE.dnr(), 0))?;
     // As many as were granted, counted from 0.
     if u32::from(queue) > (controller.features[Feature::NumberOfQueues] & 0xffff) + 1 {
         return Err(wrong(42, false));
     }
     let place = 1 << (queue - 1);
-    if controller.queues & place != 0 {
-        return Err((Status::CONNECT_CONTROLLER_BUSY, 0));
-    }
+    reject_if(controller.queues & place != 0, (Status::CONNECT_CONTROLLER_BUSY, 0))?;
     controller.queues |= place;
     let queue = Connected::new(asked, queue, entries, flow_control, &controller.flags);
     Ok(Connected { authentication, ..queue })

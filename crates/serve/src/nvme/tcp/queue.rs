@@ -17,7 +17,7 @@ use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
 use crate::nvme::identity::Kind;
 use crate::nvme::io::{self, Finished, InflightCommands, Progress, Transfer};
-use crate::nvme::subsystem::{Shared, Subsystems, check_flags};
+use crate::nvme::subsystem::{Shared, Subsystems, check_flags, refuse_if};
 use crate::request::Completion;
 
 /// Most data of a PDU to the controller (MAXH2CDATA), and of a command (MDTS allows no more).
@@ -166,12 +166,8 @@ impl Queue {
             Transfer::None => return Ok(Some(&[])),
             Transfer::FromHost(bytes) | Transfer::ToHost(bytes) => bytes,
         };
-        if wanted > max {
-            return Err(Status::INVALID_FIELD.dnr());
-        }
-        if sgl.bytes < wanted || sgl.bytes > max {
-            return Err(Status::SGL_LENGTH_INVALID.dnr());
-        }
+        refuse_if(wanted > max, Status::INVALID_FIELD)?;
+        refuse_if(sgl.bytes < wanted || sgl.bytes > max, Status::SGL_LENGTH_INVALID)?;
         match (transfer, sgl.kind) {
             (Transfer::FromHost(_), SglKind::InCapsule) => {
                 let from = usize::try_from(sgl.address).unwrap_or(usize::MAX);
@@ -306,9 +302,7 @@ impl Queue {
         let aborts_max = usize::from(subsystem.identity.own.aborts_max) + 1;
         let controller = id.and_then(|id| subsystem.get_mut(id));
         let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
-        if controller.aborts.len() >= aborts_max {
-            return Err(Status::ABORT_LIMIT_EXCEEDED.dnr());
-        }
+        refuse_if(controller.aborts.len() >= aborts_max, Status::ABORT_LIMIT_EXCEEDED)?;
         controller.aborts.push(Abort { cid: sqe.cid.get(), queue, target, outcome: None });
         Ok(())
     }
