@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from drivebay.common import documents
 from drivebay.definitions import leaves
 from drivebay.definitions.profiles import Profile
 
-QUESTIONS = tuple(
-    documents.toml(documents.read(Path(__file__).with_name("questions.toml"))).items()
-)
+QUESTIONS = tuple(documents.beside(__file__, "questions.toml").items())
 """Questions, each with the values that its answer sets."""
 IDENTITY = ("form_factor", "controller", "flash")
 """Facts of a drive for reports, which are the base's and not the new drive's."""
