@@ -204,6 +204,11 @@ def toml(content: bytes | str) -> dict[str, Any]:
         raise _as_malformed(problem) from None
 
 
+def beside(module: str, name: str) -> dict[str, Any]:
+    """Reads a TOML document in the folder of a module (`__file__`)."""
+    return toml(read(Path(module).with_name(name)))
+
+
 def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
     """Parses a JSON document. NaN, infinities and 1e999, which JSON does not have, are refused.
     Raises Malformed if it is not JSON or exceeds the limits. `int_bits`: size of the largest

@@ -6,7 +6,8 @@ other exception that escapes is a bug and keeps its trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 
 EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
@@ -60,6 +61,15 @@ class Interrupted(DrivebayError):
     """The user pressed Ctrl-C; finished work is kept."""
 
     exit_code = EXIT_INTERRUPTED
+
+
+@contextlib.contextmanager
+def named(what: str) -> Iterator[None]:
+    """Adds the name of a document or an option to messages of a UserError raised inside."""
+    try:
+        yield
+    except UserError as problem:
+        raise UserError(f"{what}: {problem.message}", problem.hint) from None
 
 
 def did_you_mean(name: str, known: Iterable[str], option: str = "") -> str:

@@ -50,7 +50,7 @@ def limited(whole_bytes: int, message: str, hint: str) -> Iterator[None]:
     the process needs more.
     """
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = max(whole_bytes, _data_bytes() + whole_bytes // 2)
+    limit = max(whole_bytes, (own_bytes("VmData") or 0) + whole_bytes // 2)
     if before != resource.RLIM_INFINITY:
         limit = min(limit, before)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
@@ -62,9 +62,10 @@ def limited(whole_bytes: int, message: str, hint: str) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
 
 
-def _data_bytes() -> int:
-    """Private memory that this process has mapped."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) * 1024
-    return 0
+def own_bytes(field: str) -> int | None:
+    """A size of this process in /proc/self/status, such as "VmData"; None if it is not there."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024
+    return None

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.common import data, documents
-from drivebay.common.errors import EnvironmentProblem, UserError, did_you_mean
+from drivebay.common.errors import UserError, did_you_mean
+from drivebay.common.files import system_errors
 
 
 @dataclass(frozen=True)
@@ -83,22 +84,19 @@ class Catalog:
 
     def read(self, path: Path) -> dict[str, Any]:
         """Reads the document of a file without its base."""
-        try:
-            return documents.toml(documents.read(path))
-        except FileNotFoundError:
-            raise UserError(
-                f"{self.kind} {path} does not exist", f"list the catalog: {self.listed}"
-            ) from None
-        except ValueError as e:
-            example = f"{self.folder}/{self.example}.toml"
-            raise UserError(
-                f"{self.kind} {path} is not TOML: {e}",
-                f"compare with one of the catalog, for example {example}",
-            ) from None
-        except OSError as e:
-            raise EnvironmentProblem(
-                f"{self.kind} {path} cannot be read: {e.strerror}", f"ls -l {path}"
-            ) from None
+        with system_errors(f"{self.kind} {path} cannot be read", f"ls -l {path}"):
+            try:
+                return documents.toml(documents.read(path))
+            except FileNotFoundError:
+                raise UserError(
+                    f"{self.kind} {path} does not exist", f"list the catalog: {self.listed}"
+                ) from None
+            except ValueError as e:
+                example = f"{self.folder}/{self.example}.toml"
+                raise UserError(
+                    f"{self.kind} {path} is not TOML: {e}",
+                    f"compare with one of the catalog, for example {example}",
+                ) from None
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from typing import Any
 
 from drivebay import _core
 from drivebay.common import documents
-from drivebay.common.errors import UserError, did_you_mean
+from drivebay.common.errors import UserError, did_you_mean, named
 from drivebay.definitions import ailments, hosts, leaves, policies
 from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved, load
 
@@ -124,19 +124,15 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
 
 def _host(raw: Raw, value: str) -> Applied:
     """Replaces the host: a name from the catalog or a file."""
-    try:
+    with named(f"--host {value}"):
         raw["host"] = hosts.load(value)
-    except UserError as problem:
-        raise UserError(f"--host {value}: {problem.message}", problem.hint) from None
     return f"host={value}", "see: drivebay hosts"
 
 
 def _firmware(raw: Raw, value: str) -> Applied:
     """Replaces the firmware by that of another drive: from the catalog or a profile."""
-    try:
+    with named(f"--set firmware={value}"):
         other = load(value).resolved()
-    except UserError as problem:
-        raise UserError(f"--set firmware={value}: {problem.message}", problem.hint) from None
     change = f"firmware = {other['drive']['name']}"
     own = {path: leaf for path in OWN_AMOUNTS if (leaf := leaves.at(raw, path)) is not None}
     for section in FIRMWARE:
@@ -162,10 +158,8 @@ def _give_source(node: Any, source: str) -> None:
 
 def _ailment(raw: Raw, value: str) -> Applied:
     """Adds an ailment: a name from the catalog or a file."""
-    try:
+    with named(f"--ailment {value}"):
         ailments.load(value).lay_over(raw)
-    except UserError as problem:
-        raise UserError(f"--ailment {value}: {problem.message}", problem.hint) from None
     return f"ailment={value}", "see: drivebay drives --ailments"
 
 
@@ -185,21 +179,12 @@ def _put(raw: Raw, dotted: str, leaf: Mapping[str, Any]) -> None:
         ) from None
 
 
-_EXAMPLE_OF = {
-    "over_provisioning": "over_provisioning=28%",
-    "unused": "unused=25%",
-    "link": "link=pcie2x4",
-    "host": "host=linux-io-uring",
-    "firmware": "firmware=xp941-512",
-    "ailment": "ailment=slow-die",
-    "aged": "aged=80%",
-    "fdp": "fdp=8",
-    "fdp.reclaim_groups": "fdp.reclaim_groups=2",
-    "zns": "zns=14",
-    "parity": "parity=16",
-    "foreground_victims": "foreground_victims=2",
-    "service_cv": "service_cv=0.3",
-}
+_EXAMPLES = (
+    "over_provisioning=28% unused=25% link=pcie2x4 host=linux-io-uring firmware=xp941-512 "
+    "ailment=slow-die aged=80% fdp=8 fdp.reclaim_groups=2 zns=14 parity=16 foreground_victims=2 "
+    "service_cv=0.3"
+)
+_EXAMPLE_OF = {example.partition("=")[0]: example for example in _EXAMPLES.split()}
 """Example for each short name that needs a value."""
 
 
@@ -242,6 +227,11 @@ def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"over_provisioning = {100 * share:g} % ({gb:.1f} GB)", values
 
 
+def _refused(name: str, value: str, must_be: str, example: str) -> UserError:
+    """The error for a value of a short name that is not allowed."""
+    return UserError(f"--set {name}={value}: must be {must_be}", f"--set {example}")
+
+
 def _share(name: str, value: str, most: float, of_what: str) -> float:
     """Parses a share, "7%" or "0.07".
 
@@ -274,10 +264,8 @@ def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """Sets the PCIe generation and the number of lanes."""
     match = re.fullmatch(r"pcie\s*([1-5])(?:\.0)?\s*x(\d+)", value.lower())
     if match is None:
-        raise UserError(
-            f"--set link={value}: must be pcieGxL, a generation from 1 to 5 and a number of lanes",
-            "--set link=pcie2x4",
-        )
+        form = "pcieGxL, a generation from 1 to 5 and a number of lanes"
+        raise _refused("link", value, form, "link=pcie2x4")
     generation, lanes = int(match[1]), int(match[2])
     values = {"link.generation": generation, "link.lanes": lanes}
     return f"link = PCIe {generation}.0 x{lanes}", values
@@ -288,7 +276,7 @@ def _flag(name: str, path: str) -> Callable[[Raw, str], tuple[str, dict[str, Any
 
     def flag(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
         if value not in ("", "true", "false"):
-            raise UserError(f"--set {name}={value}: must be true or false", f"--set {name}")
+            raise _refused(name, value, "true or false", name)
         is_set = value != "false"
         return f"{name} = {str(is_set).lower()}", {path: is_set}
 
@@ -331,11 +319,8 @@ def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     handles, _, isolation = value.partition(":")
     isolation = isolation or "initial"
     if not (handles.isdecimal() and isolation in ("initial", "persistent")):
-        raise UserError(
-            f"--set fdp={value}: must be a number of handles, with :initial or :persistent after it"
-            ", or none",
-            "--set fdp=8, or --set fdp=8:persistent",
-        )
+        form = "a number of handles, with :initial or :persistent after it, or none"
+        raise _refused("fdp", value, form, "fdp=8, or --set fdp=8:persistent")
     raw.get("gc", {}).pop("host_frontiers", None)
     gone = ", without its SLC cache" if raw.pop("slc_cache", None) else ""
     change = f"fdp = {handles} handles, {isolation}ly isolated{gone}"
@@ -345,11 +330,9 @@ def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 def _reclaim_groups(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """Sets the reclaim groups of a drive with placement handles."""
     if not value.isdecimal() or "fdp" not in raw:
-        raise UserError(
-            f"--set fdp.reclaim_groups={value}: must be a number of groups, of a drive that has "
-            "placement handles",
-            "--set fdp=8 --set fdp.reclaim_groups=2, in this order",
-        )
+        form = "a number of groups, of a drive that has placement handles"
+        example = "fdp=8 --set fdp.reclaim_groups=2, in this order"
+        raise _refused("fdp.reclaim_groups", value, form, example)
     return f"fdp.reclaim_groups = {value}", {"fdp.reclaim_groups": int(value[:9])}
 
 
@@ -363,11 +346,8 @@ def _parity(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     dies, _, rate = value.partition(":")
     rate = rate or f"{REBUILD_MB_PER_S}"
     if not (dies.isdecimal() and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", rate)):
-        raise UserError(
-            f"--set parity={value}: must be a number of dies, with the MB/s of a rebuild after it, "
-            "or none",
-            "--set parity=16, or --set parity=16:100",
-        )
+        form = "a number of dies, with the MB/s of a rebuild after it, or none"
+        raise _refused("parity", value, form, "parity=16, or --set parity=16:100")
     values = {"nand.parity.dies": int(dies[:9]), "nand.parity.rebuild_mb_per_s": float(rate)}
     return f"parity = one of {dies} dies, rebuilt at {float(rate):g} MB/s", values
 
@@ -377,9 +357,7 @@ def _whole(name: str, what: str, example: int) -> Callable[[Raw, str], tuple[str
 
     def whole(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
         if not value.isdecimal():
-            raise UserError(
-                f"--set {name}={value}: must be a number of {what}", f"--set {name}={example}"
-            )
+            raise _refused(name, value, f"a number of {what}", f"{name}={example}")
         return f"{name} = {value}", {f"gc.{name}": int(value[:9])}
 
     return whole
@@ -392,9 +370,7 @@ def _service_cv(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UserError(
-            f"--set service_cv={value}: must be a number from 0 to 1", "--set service_cv=0.3"
-        )
+        raise _refused("service_cv", value, "a number from 0 to 1", "service_cv=0.3")
     return f"service_cv = {value}", {"controller.service_cv": share}
 
 

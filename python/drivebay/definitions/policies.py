@@ -39,81 +39,60 @@ TEMPLATE = Path(__file__).resolve().parent / "policy_template"
 EXPORT = "drivebay_policy"
 
 
+def _fields(longs: str, words: str = "") -> list[tuple[str, Any]]:
+    """Fields of a structure: those of 64 bits, then those of 32 bits."""
+    kinds = {ctypes.c_uint64: longs, ctypes.c_uint32: words}
+    return [(name, kind) for kind, names in kinds.items() for name in names.split()]
+
+
 class DriveView(ctypes.Structure):
     """State of the drive that every decision receives; a page has 4 KiB."""
 
-    _fields_ = [
-        *((name, ctypes.c_uint64) for name in (
-            "user_pages", "free_pages", "start_free_pages", "target_free_pages",
-        )),
-        *((name, ctypes.c_uint32) for name in (
-            "superblock_pages", "superblocks", "free_superblocks", "reserve_superblocks",
-        )),
-    ]  # fmt: skip
+    _fields_ = _fields(
+        "user_pages free_pages start_free_pages target_free_pages",
+        "superblock_pages superblocks free_superblocks reserve_superblocks",
+    )
 
 
 class SuperblockView(ctypes.Structure):
     """State of a superblock that decisions receive."""
 
-    _fields_ = [
-        ("age", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in (
-            "valid", "erases", "state", "stream", "candidate", "reserved",
-        )),
-    ]  # fmt: skip
+    _fields_ = _fields("age", "valid erases state stream candidate reserved")
 
 
 class HostWrite(ctypes.Structure):
     """A host write that needs a frontier."""
 
-    _fields_ = [
-        *((name, ctypes.c_uint64) for name in ("lpn", "lifespan_pages", "mean_lifespan_pages")),
-        *((name, ctypes.c_uint32) for name in ("pages", "replaced_stream")),
-    ]
+    _fields_ = _fields("lpn lifespan_pages mean_lifespan_pages", "pages replaced_stream")
 
 
 class Pace(ctypes.Structure):
     """Amount of garbage collection after a command, in 1/256."""
 
-    _fields_ = [("gain_256", ctypes.c_uint64), ("duty_256", ctypes.c_uint64)]
+    _fields_ = _fields("gain_256 duty_256")
 
 
 class DieRead(ctypes.Structure):
     """A read that meets a program or an erase on its die; times in nanoseconds."""
 
-    _fields_ = [
-        *((name, ctypes.c_uint64) for name in (
-            "read_ns", "running_ns", "all_ns", "suspend_ns", "waited_ns",
-        )),
-        *((name, ctypes.c_uint32) for name in ("writes", "die")),
-    ]  # fmt: skip
+    _fields_ = _fields("read_ns running_ns all_ns suspend_ns waited_ns", "writes die")
 
 
 class RetriedRead(ctypes.Structure):
     """A flash read that needed retries."""
 
-    _fields_ = [
-        ("age_ns", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in (
-            "superblock", "retries", "retries_max", "lost", "reads", "cycles",
-        )),
-    ]  # fmt: skip
+    _fields_ = _fields("age_ns", "superblock retries retries_max lost reads cycles")
 
 
 _DRIVE = ctypes.POINTER(DriveView)
 StateBytes = ctypes.CFUNCTYPE(ctypes.c_uint64, _DRIVE)
 Start = ctypes.CFUNCTYPE(None, ctypes.c_void_p, _DRIVE, ctypes.c_uint64)
-ChooseVictim = ctypes.CFUNCTYPE(
-    ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(SuperblockView)
+ChooseVictim, PlaceWrite, ScheduleRead, ReadRetried = (
+    ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(view))
+    for view in (SuperblockView, HostWrite, DieRead, RetriedRead)
 )
 LevelWear = OpenSuperblock = ChooseVictim
-PlaceWrite = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(HostWrite))
 SetPace = ctypes.CFUNCTYPE(None, ctypes.c_void_p, _DRIVE, ctypes.c_uint64, ctypes.POINTER(Pace))
-
-ScheduleRead = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(DieRead))
-ReadRetried = ctypes.CFUNCTYPE(
-    ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(RetriedRead)
-)
 
 FUNCTIONS = (
     *("state_bytes", "start", "choose_victim", "place_write", "set_pace", "level_wear"),

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay import _core
-from drivebay.common.errors import UserError
+from drivebay.common.errors import UserError, named
 from drivebay.definitions import hosts, policies
 from drivebay.definitions.families import Catalog, lay_over
 
@@ -225,24 +225,21 @@ def _in_its_host(raw: dict[str, Any], *, where: str) -> dict[str, Any]:
     name = drive.get("host") if isinstance(drive, dict) else None
     if name is None:
         return raw
-    try:
+    with named(f"{where}: drive.host"):
         whole = {"host": hosts.load(str(name))}
-    except UserError as problem:
-        raise UserError(f"{where}: drive.host: {problem.message}", problem.hint) from None
     lay_over(whole, raw)
     return whole
 
 
 def _checked(raw: dict[str, Any], *, where: str) -> Profile:
-    try:
-        profile = Profile(policies.pinned(raw))
-        _check_intervals(raw.get("intervals", {}))
-        profile.core  # noqa: B018  # resolved now, so that errors are reported here
-        return profile
-    except TypeError as e:  # TOML's dates and times
-        raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
-    except UserError as problem:
-        raise UserError(f"{where}: {problem.message}", problem.hint) from None
+    with named(where):
+        try:
+            profile = Profile(policies.pinned(raw))
+            _check_intervals(raw.get("intervals", {}))
+            profile.core  # noqa: B018  # resolved now, so that errors are reported here
+        except TypeError as e:  # TOML's dates and times
+            raise UserError(str(e), "write dates as text, in quotes") from None
+    return profile
 
 
 def _check_intervals(given: Any) -> None:
@@ -262,10 +259,8 @@ def _check_intervals(given: Any) -> None:
         if not isinstance(figures, dict):
             raise refused(test)
         for key, interval in figures.items():
-            pair = (
-                isinstance(interval, list | tuple)
-                and len(interval) == 2
-                and isinstance(interval[1], str)
-            )
-            if not (pair and isinstance(interval[0], float | int) and 0 <= interval[0] <= 10):
-                raise refused(test, key)
+            match interval:
+                case [float() | int() as deviation, str()] if 0 <= deviation <= 10:
+                    pass
+                case _:
+                    raise refused(test, key)

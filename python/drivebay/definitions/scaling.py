@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from drivebay.common.errors import UserError
 from drivebay.definitions import leaves
+from drivebay.definitions.modifications import OWN_AMOUNTS
 from drivebay.definitions.profiles import Profile, from_resolved
 from drivebay.definitions.suites import Phase, Prepare, Test
 from drivebay.definitions.suites.loads import for_ranks
@@ -23,15 +24,7 @@ LEAST_J_PER_K = 0.1
 """Smallest heat capacity that the core accepts. Small nodes of a much smaller drive are above
 their share; the module, which determines how long warming up takes, is not.
 """
-WITH_FLASH = (
-    "gc.threshold_mb",
-    "gc.target_mb",
-    "gc.idle.free_mb",
-    "slc_cache.static_mb",
-    "slc_cache.dynamic_mb",
-    "slc_cache.keep_mb",
-    "energy.erase_block_uj",
-)
+WITH_FLASH = (*OWN_AMOUNTS, "energy.erase_block_uj")
 """Values that scale with the flash, and energy spent once per block: smaller blocks are erased
 more often in proportion.
 """
@@ -93,21 +86,16 @@ def scaled_test(test: Test, share: float) -> Test:
     if ranks == 1:
         return test
 
-    def steps(before: tuple[Prepare, ...]) -> tuple[Prepare, ...]:
-        return tuple(
-            step
-            if step.load is None
-            else with_load(step, offsets=for_ranks(step.load.offsets, ranks))
-            for step in before
-        )
+    def stretched(part: Part) -> Part:
+        load = part.workload if isinstance(part, Phase) else part.load
+        return part if load is None else with_load(part, offsets=for_ranks(load.offsets, ranks))
 
     phases = tuple(
-        with_load(phase, offsets=for_ranks(phase.workload.offsets, ranks)).model_copy(
-            update={"before": steps(phase.before)}
-        )
+        stretched(phase).model_copy(update={"before": tuple(map(stretched, phase.before))})
         for phase in test.phases
     )
-    return test.model_copy(update={"prepare": steps(test.prepare), "phases": phases})
+    prepare = tuple(map(stretched, test.prepare))
+    return test.model_copy(update={"prepare": prepare, "phases": phases})
 
 
 def with_capacity(profile: Profile, size_bytes: int) -> Profile:

@@ -94,14 +94,11 @@ def _random_cases(
     say(f"{name}, {capacity / 1e9:.0f} GB: filled, then as much written at random")
     drive.run(_load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity), SEED)
     drive.run(_load("random", 0, BLOCK_4K, capacity, bytes_=capacity), SEED)
+    reads = _load("random", 100, BLOCK_4K, capacity, seconds=20)
+    writes = _load("random", 0, BLOCK_4K, capacity, bytes_=capacity // 4)
+    loads = {f"randread_4k_qd32_{name}": reads, f"randwrite_4k_steady_{name}": writes}
     cases = []
-    for case, workload in (
-        (f"randread_4k_qd32_{name}", _load("random", 100, BLOCK_4K, capacity, seconds=20)),
-        (
-            f"randwrite_4k_steady_{name}",
-            _load("random", 0, BLOCK_4K, capacity, bytes_=capacity // 4),
-        ),
-    ):
+    for case, workload in loads.items():
         say(case)
         cases.append(_timed(case, drive, workload))
     return cases

@@ -161,16 +161,8 @@ def _sprandom(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
     return _run(drive, f"sprandom:{100 * spare:.9g}", PAGE_BYTES, span, None, seed)
 
 
-def _twice(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
-    return _fill(drive, 2)
-
-
-def _at_random(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
-    return _fill(drive, 1) + _random(drive, RANDOM_TIMES, seed)
-
-
 _WAYS: dict[Method, Callable[[_core.VirtualDrive, int, float], float]] = {
-    "two-fills": _twice,
-    "random": _at_random,
+    "two-fills": lambda drive, _seed, _spare: _fill(drive, 2),
+    "random": lambda drive, seed, _spare: _fill(drive, 1) + _random(drive, RANDOM_TIMES, seed),
     "sprandom": _sprandom,
 }

@@ -278,13 +278,8 @@ def _figures(name: str, reviewed: Review) -> pa.Table:
             "drive": reviewed.result.target["name"],
             "test": test,
             "figure": key,
-            "label": figure.label,
-            "value": figure.value,
-            "unit": figure.unit,
-            "spread": figure.spread,
-            "n": figure.n,
             "main": key in measured.main,
-            "note": figure.note,
+            **vars(figure),
         }
         for test, measured in reviewed.tests.items()
         for key, figure in measured.figures.items()

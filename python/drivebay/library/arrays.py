@@ -282,17 +282,8 @@ def survey(
                 if isinstance(target, Device)
                 else target.copy().run(load, seed=seed, rebuild_mb_per_s=rebuild_mb_per_s)
             )
-            latency = result.latency
-            measured.append(
-                Measured(
-                    name,
-                    state,
-                    result.iops,
-                    result.mb_per_s,
-                    latency.mean_us,
-                    latency.percentile_us(99),
-                )
-            )
+            latency = result.latency.mean_us, result.latency.percentile_us(99)
+            measured.append(Measured(name, state, result.iops, result.mb_per_s, *latency))
     rebuild_s = None
     if level != "0":
         progress("rebuild")

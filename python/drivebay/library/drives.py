@@ -8,12 +8,11 @@ reached.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 from drivebay._core import Counters, HandleUse, Health, VirtualDrive, Zone
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
-from drivebay.common.errors import UserError
+from drivebay.common.errors import UserError, named
 from drivebay.definitions import leaves, policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, from_resolved, load
@@ -93,9 +92,8 @@ class Drive(Profile):
         try:
             return _drive(changed(self, given))
         except UserError as problem:
-            message, hint = (
-                text.replace("--set ", "with_: ") for text in (problem.message, problem.hint)
-            )
+            texts = (problem.message, problem.hint)
+            message, hint = (text.replace("--set ", "with_: ") for text in texts)
             raise UserError(message, hint) from None
 
     def value(self, name: str) -> Any:
@@ -320,7 +318,6 @@ class Device:
         Warns if heat slowed the drive from the beginning, and if its flash wore out during the run.
         """
         result = self._run(load, seed, sample_every, events)
-        self._warn_of_policy()
         self._warn_of(result)
         return result
 
@@ -342,11 +339,11 @@ class Device:
             source = load.source((seed if load.seed is None else load.seed) % 2**63)
             for note in load.notes(self.capacity_bytes):
                 warnings.warn(note.removeprefix("warning: "), stacklevel=3)
-            with self._named():
+            with named(self.drive.name):
                 core = self._core.replay(source, load.options(), events=most).run
         else:
             workload = load.core(self.capacity_bytes)
-            with self._named():
+            with named(self.drive.name):
                 core = self._core.run(workload, chosen, sample_every=sample_every, events=most)
         self.runs += 1
         known = fidelity.known_of(self.drive.name, self.drive.raw)
@@ -390,14 +387,13 @@ class Device:
         True
         """
         seeds, cores = jobs_of(jobs, seed, self.seed + self.runs, self.capacity_bytes)
-        with self._named():
+        with named(self.drive.name):
             finished = self._core.run_jobs(cores, events=_most(events))
         self.runs += 1
         results = {
             name: Result(self.drive.title, load, seeds[name], core)
             for (name, load), core in zip(jobs.items(), finished, strict=True)
         }
-        self._warn_of_policy()
         self._warn_of(max(results.values(), key=lambda result: result.duration_s))
         return results
 
@@ -443,7 +439,7 @@ class Device:
             raise UserError(
                 f"trim({start_bytes}, {length_bytes}) lies before the drive", "trim(0, 2**20)"
             )
-        with self._named():
+        with named(self.drive.name):
             self._core.discard(start_bytes, length_bytes)
 
     def secure_erase(self) -> None:
@@ -478,7 +474,7 @@ class Device:
         >>> device.sanitize("overwrite", passes=2) > device.sanitize("crypto")
         True
         """
-        with self._named():
+        with named(self.drive.name):
             return self._core.sanitize(method, passes)
 
     def power_cut(self) -> PowerCut:
@@ -538,7 +534,9 @@ class Device:
 
     def copy(self) -> Device:
         """Copy of the device in the same state. Both continue bit for bit the same."""
-        return self._with(self._core.copy())
+        device = object.__new__(Device)  # `copy.copy` would go through a file
+        device.__dict__ |= {**self.__dict__, "_core": self._core.copy()}
+        return device
 
     def save(self, path: str | Path) -> None:
         """Writes the state to a file, which `drivebay serve --state` accepts too, and the drive
@@ -580,37 +578,22 @@ class Device:
             return _unpickled, (path.read_bytes(), states.beside(path).read_bytes())
 
     def _warn_of(self, result: Result) -> None:
+        """Warns of a policy without effect, of heat and of wear."""
+        policy, asked = policies.of_profile(self.drive.raw), self._core.decisions()
+        sentences: list[str] = []
+        if policy is not None and asked is not None:
+            sentences += policies.without_effect(policy, asked)
         if result.began_throttled:
             degrees = result.core.before.temperature_c
-            warnings.warn(
+            sentences.append(
                 f"the run began with the drive throttled, at {degrees:.0f} degrees: "
-                f"device.rest({REST_S:.0f}) before it",
-                stacklevel=3,
+                f"device.rest({REST_S:.0f}) before it"
             )
         if result.worn_out:
-            warnings.warn(
-                f"the drive wore out after {result.duration_s:.0f} s: what was measured until then",
-                stacklevel=3,
-            )
-
-    def _warn_of_policy(self) -> None:
-        policy, asked = policies.of_profile(self.drive.raw), self._core.decisions()
-        if policy is not None and asked is not None:
-            for sentence in policies.without_effect(policy, asked):
-                warnings.warn(sentence, stacklevel=3)
-
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """Adds the name of the drive to errors of the core."""
-        try:
-            yield
-        except UserError as problem:
-            raise UserError(f"{self.drive.name}: {problem.message}", problem.hint) from None
-
-    def _with(self, core: VirtualDrive) -> Device:
-        device = object.__new__(Device)  # `copy.copy` would go through a file
-        device.__dict__ |= {**self.__dict__, "_core": core}
-        return device
+            after_s = f"{result.duration_s:.0f} s"
+            sentences.append(f"the drive wore out after {after_s}: what was measured until then")
+        for sentence in sentences:
+            warnings.warn(sentence, stacklevel=3)
 
     def __repr__(self) -> str:
         return f"<Device of {self.drive.title}, seed {self.seed}, {self.runs} runs>"

@@ -25,7 +25,7 @@ import numpy as np
 
 from drivebay.analysis import replicates as statistics
 from drivebay.analysis.replicates import CONFIDENCE, Estimate
-from drivebay.common import data
+from drivebay.common import data, documents
 from drivebay.common.errors import UserError
 from drivebay.library.drives import Device, Drive
 from drivebay.library.load import Workload
@@ -54,31 +54,9 @@ SPARE_GONE, WORN_OUT = f"available spare at {SPARE_LEAST} %", "worn out"
 AMPLIFIED = 8.0
 """Write amplification above which a window is shorter in proportion, so that it programs as much.
 """
-LOADS: dict[str, tuple[Workload, float]] = {
-    "random": (Workload(), 1.0),
-    "sequential": (Workload(pattern="sequential", block_bytes=131072), 1.0),
-    # JESD219A, enterprise: sizes, and half of the accesses to 5 % of the addresses; 40 % reads.
-    "enterprise": (
-        Workload(
-            read_percent=40,
-            block_bytes=512,
-            bssplit="512/4:1k/1:1536/1:2k/1:2560/1:3k/1:3584/1:4k/67:8k/10:16k/7:32k/3:64k/3",
-            offsets="zoned:50/5:30/15:20/80",
-        ),
-        1.0,
-    ),
-    # guess: JESD219A's client workload is a trace, which was not at hand: sizes and skew of a
-    # desktop.
-    "client": (
-        Workload(
-            read_percent=50,
-            trim_percent=5,
-            bssplit="4k/45:8k/10:16k/10:32k/10:64k/10:128k/15",
-            offsets="zoned:80/20:20/80",
-            queue_depth=4,
-        ),
-        0.3,
-    ),
+LOADS = {
+    name: (Workload(**load["workload"]), float(load["dwpd"]))
+    for name, load in documents.beside(__file__, "life_loads.toml").items()
 }
 """Loads by name, each with its drive writes per day."""
 
@@ -135,6 +113,11 @@ class Age:
 
 
 NAMES = tuple(field.name for field in fields(Age))
+COUNTED = (
+    *("cycles", "cycles_max", "used_percent", "spare_percent", "failed_blocks"),
+    "media_errors",
+)
+"""Figures of an age that are counters of the device."""
 
 
 @dataclass(frozen=True)
@@ -456,17 +439,12 @@ def _age(plan: _Plan, result: Result, before: dict[str, float], after: dict[str,
     return Age(
         years=plan.seconds(after["drive_writes"]) / YEAR_S,
         written_tb=after["drive_writes"] * plan.whole_tb,
-        cycles=after["cycles"],
-        cycles_max=after["cycles_max"],
-        used_percent=after["used_percent"],
-        spare_percent=after["spare_percent"],
-        failed_blocks=after["failed_blocks"],
         waf=grown["programmed"] / written,
         retries=grown["retries"] / max(grown["page_reads"], 1.0),
         refreshes=grown["refreshes"] / written * 1e12,
-        media_errors=after["media_errors"],
         latency_us=result.latency.mean_us,
         p99_us=result.latency.percentile_us(99),
         mb_per_s=result.mb_per_s,
         power_w=result.power_w,
+        **{name: after[name] for name in COUNTED},
     )

@@ -376,42 +376,10 @@ def _percentiles(latency: Latencies) -> tuple[float, float, float]:
     return latency.percentile_us(50), latency.percentile_us(99), latency.percentile_us(99.9)
 
 
-class _Slots:
-    """Places of one size; the least recently used is evicted."""
+class _Places:
+    """Places of objects, as (offset, bytes) by key."""
 
-    def __init__(self, count: int, size: int) -> None:
-        self._size, self._free = size, list(range(count - 1, -1, -1))
-        self._used: OrderedDict[int, tuple[int, int]] = OrderedDict()
-        self._gone: set[int] = set()
-
-    def find(self, key: int) -> int | None:
-        if key not in self._used:
-            return None
-        self._used.move_to_end(key)
-        return self._used[key][0] * self._size
-
-    def was_evicted(self, key: int) -> bool:
-        return key in self._gone
-
-    def put(self, key: int, size: int) -> tuple[int, list[tuple[int, int]]]:
-        """Returns the place of an object, and the evicted extents: (offset, bytes)."""
-        gone = []
-        if not self._free:
-            old, (number, length) = self._used.popitem(last=False)
-            self._gone.add(old)
-            self._free.append(number)
-            gone.append((number * self._size, length))
-        number = self._free.pop()
-        self._used[key] = (number, size)
-        self._gone.discard(key)
-        return number * self._size, gone
-
-
-class _Log:
-    """Places one after the other, circular."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity, self._end = capacity, 0
+    def __init__(self) -> None:
         self._used: OrderedDict[int, tuple[int, int]] = OrderedDict()
         self._gone: set[int] = set()
 
@@ -421,19 +389,53 @@ class _Log:
     def was_evicted(self, key: int) -> bool:
         return key in self._gone
 
+    def _keep(self, key: int, offset: int, size: int) -> None:
+        self._used[key] = (offset, size)
+        self._gone.discard(key)
+
+    def _evict_first(self) -> tuple[int, int]:
+        key, extent = self._used.popitem(last=False)
+        self._gone.add(key)
+        return extent
+
+
+class _Slots(_Places):
+    """Places of one size; the least recently used is evicted."""
+
+    def __init__(self, count: int, size: int) -> None:
+        super().__init__()
+        self._free = [number * size for number in reversed(range(count))]
+
+    def find(self, key: int) -> int | None:
+        if key in self._used:
+            self._used.move_to_end(key)
+        return super().find(key)
+
+    def put(self, key: int, size: int) -> tuple[int, list[tuple[int, int]]]:
+        """Returns the place of an object, and the evicted extents: (offset, bytes)."""
+        gone = [] if self._free else [self._evict_first()]
+        offset = gone[0][0] if gone else self._free.pop()
+        self._keep(key, offset, size)
+        return offset, gone
+
+
+class _Log(_Places):
+    """Places one after the other, circular."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        self._capacity, self._end = capacity, 0
+
     def put(self, key: int, size: int) -> tuple[int, list[tuple[int, int]]]:
         begin = self._end if self._end + size <= self._capacity else 0
         self._end = begin + size
         gone = []
         while self._used:
-            old, (offset, length) = next(iter(self._used.items()))
+            offset, length = next(iter(self._used.values()))
             if offset >= self._end or offset + length <= begin:
                 break
-            del self._used[old]
-            self._gone.add(old)
-            gone.append((offset, length))
-        self._used[key] = (begin, size)
-        self._gone.discard(key)
+            gone.append(self._evict_first())
+        self._keep(key, begin, size)
         return begin, gone
 
 

@@ -7,14 +7,15 @@ are replaced.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from drivebay._core import VirtualDrive
 from drivebay.common import documents
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
 from drivebay.common.files import system_errors
 
 STATE_BEGINS, ABOUT_BEGINS = b"dbstate\n", b'{"profile": {'
@@ -41,34 +42,31 @@ def reading(path: str | Path) -> Iterator[Any]:
     """Yields the document of the second file. Raises UserError if it is missing, or if it or its
     use in the block shows that it is damaged; EnvironmentProblem if it cannot be read."""
     about = beside(path)
-    try:
-        yield documents.from_json(documents.read(about))
-    except FileNotFoundError:
-        raise UserError(
-            f"{about} is missing: it says which drive {path} is a state of",
-            "Device.save writes both; keep them together",
-        ) from None
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{about} cannot be read: {error.strerror}", f"ls -l {about}"
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        raise UserError(
-            f"{about} is not what Device.save writes", "save the device again"
-        ) from None
+    with _readable(about):
+        try:
+            yield documents.from_json(documents.read(about))
+        except FileNotFoundError:
+            raise UserError(
+                f"{about} is missing: it says which drive {path} is a state of",
+                "Device.save writes both; keep them together",
+            ) from None
+        except (ValueError, KeyError, TypeError):
+            raise UserError(
+                f"{about} is not what Device.save writes", "save the device again"
+            ) from None
+
+
+def _readable(path: Path) -> AbstractContextManager[None]:
+    """Errors of the system inside say that the file cannot be read."""
+    return system_errors(f"{path} cannot be read", f"ls -l {path}")
 
 
 def _refuse_stranger(path: Path, begins: bytes) -> None:
     """Raises UserError if the file exists and `Device.save` did not write it."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(begins))
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{path} cannot be read: {error.strerror}", f"ls -l {path}"
-        ) from None
+    with _readable(path), path.open("rb") as file:
+        start = file.read(len(begins))
     if start and start != begins:
         raise UserError(
             f"{path} exists and is no saved state: it is not overwritten", "name another file"

@@ -17,25 +17,13 @@ EVENTS_SCHEMA = pa.schema(
         ("trigger", pa.string()),
         ("begin_s", pa.float64()),
         ("end_s", pa.float64()),
-        ("superblock", pa.int32()),
-        ("valid_pages", pa.int32()),
-        ("copied_pages", pa.int32()),
-        ("erases", pa.int32()),
+        *((name, pa.int32()) for name in ("superblock", "valid_pages", "copied_pages", "erases")),
         ("slc", pa.bool_()),
     ]
 )
 COUNTED = (
-    "host_pages",
-    "placed_pages",
-    "copied_pages",
-    "slc_pages",
-    "erases",
-    "page_reads",
-    "map_look_ups",
-    "map_sram_hits",
-    "map_host_hits",
-    "map_loads",
-    "map_write_backs",
+    *("host_pages", "placed_pages", "copied_pages", "slc_pages", "erases", "page_reads"),
+    *("map_look_ups", "map_sram_hits", "map_host_hits", "map_loads", "map_write_backs"),
 )
 PAGES = ("free_pages", "cache_room_pages", "cache_held_pages")
 PARTS = ("die_read", "die_program", "die_erase", "channel")
@@ -52,9 +40,7 @@ SUPERBLOCKS_SCHEMA = pa.schema(
     [
         ("superblock", pa.int32()),
         ("state", pa.string()),
-        ("valid_pages", pa.int32()),
-        ("erases", pa.int32()),
-        ("slc_erases", pa.int32()),
+        *((name, pa.int32()) for name in ("valid_pages", "erases", "slc_erases")),
     ]
 )
 

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_v
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions.suites import Suite
 from drivebay.definitions.suites.parts import Data
@@ -143,24 +144,21 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / NAME
     restore = "restore the file from a copy, or start a new review with another --out"
     example = "give the folder that a review has written, for example: drivebay-results/NAME"
-    try:
-        raw = documents.read_kept(path)
-        table = documents.from_json(raw)
-    except (FileNotFoundError, NotADirectoryError):
-        if not folder.exists():
-            raise UserError(f"result folder {folder} does not exist", example) from None
-        if not folder.is_dir():
-            raise UserError(f"{folder} is a file, not a result folder", example) from None
-        raise UserError(f"{folder} holds no result: it has no {NAME}", example) from None
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"{path} cannot be read: {problem.strerror}",
-            f"check its permissions: ls -la {shlex.quote(str(folder))}",
-        ) from None
-    except ValueError as problem:
-        raise EnvironmentProblem(
-            f"{path} is damaged: it is not valid JSON: {problem}", restore
-        ) from None
+    permissions = f"check its permissions: ls -la {shlex.quote(str(folder))}"
+    with system_errors(f"{path} cannot be read", permissions):
+        try:
+            raw = documents.read_kept(path)
+            table = documents.from_json(raw)
+        except (FileNotFoundError, NotADirectoryError):
+            if not folder.exists():
+                raise UserError(f"result folder {folder} does not exist", example) from None
+            if not folder.is_dir():
+                raise UserError(f"{folder} is a file, not a result folder", example) from None
+            raise UserError(f"{folder} holds no result: it has no {NAME}", example) from None
+        except ValueError as problem:
+            raise EnvironmentProblem(
+                f"{path} is damaged: it is not valid JSON: {problem}", restore
+            ) from None
     version = table.get("schema") if isinstance(table, dict) else None
     if type(version) is not int or "steps" not in table:
         raise UserError(f"{path} is not a manifest of drivebay", example)

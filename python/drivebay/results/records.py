@@ -16,27 +16,19 @@ import pyarrow.compute as pc
 from drivebay.definitions.suites import Workload
 from drivebay.results.inside import Inside
 
+TOTALS = ("reads", "writes", "read_bytes", "write_bytes")
+SENSORS = ("temperature_c", "power_w", "throttle_stage")
 SERIES_SCHEMA = pa.schema(
     [
         ("second", pa.int32()),
-        ("reads", pa.int64()),
-        ("writes", pa.int64()),
-        ("read_bytes", pa.int64()),
-        ("write_bytes", pa.int64()),
+        *((name, pa.int64()) for name in TOTALS),
         ("latency_ns_mean", pa.float64()),
         ("latency_ns_max", pa.int64()),
-        ("temperature_c", pa.float64()),
-        ("power_w", pa.float64()),
-        ("throttle_stage", pa.int32()),
+        *zip(SENSORS, (pa.float64(), pa.float64(), pa.int32()), strict=True),
     ]
 )
 HISTOGRAM_SCHEMA = pa.schema(
-    [
-        ("direction", pa.string()),
-        ("low_ns", pa.int64()),
-        ("high_ns", pa.int64()),
-        ("count", pa.int64()),
-    ]
+    [("direction", pa.string()), *((name, pa.int64()) for name in ("low_ns", "high_ns", "count"))]
 )
 TELEMETRY_SCHEMA = pa.schema(
     [("second", pa.float64()), ("name", pa.string()), ("value", pa.float64())]
@@ -51,8 +43,6 @@ SCHEMAS = {
 """Schemas by file name in a result without ".parquet", which is also the name of `PhaseResult`'s
 attribute.
 """
-TOTALS = ("reads", "writes", "read_bytes", "write_bytes")
-SENSORS = ("temperature_c", "power_w", "throttle_stage")
 
 
 def labelled(schema: pa.Schema) -> pa.Schema:

@@ -389,9 +389,8 @@ class Phase(Data):
             return values
         stand_in = {"pattern": "random", "block_bytes": 4096, "queue_depth": 1}
         if replay := values.get("replay"):
-            length = replay.drive_s if isinstance(replay, Replay) else None
-            if isinstance(replay, dict):
-                length = replay.get("drive_s")
+            is_table = isinstance(replay, dict)
+            length = replay.get("drive_s") if is_table else getattr(replay, "drive_s", None)
             return {**values, "workload": {**stand_in, "read_percent": 50, "duration_s": length}}
         if values.get("trim"):
             reads = {"pattern": "sequential", "read_percent": 100, "duration_s": TRIM_STAND_IN_S}
@@ -680,13 +679,10 @@ class Suite(Data):
 
     def larger_than(self, capacity_bytes: int) -> list[str]:
         """Ids of the tests whose loads all span more bytes than this."""
-        spans = {
-            test.id: [phase.workload.span_bytes for phase in test.phases] for test in self.tests
-        }
         return [
-            name
-            for name, sizes in spans.items()
-            if min(size or 0 for size in sizes) > capacity_bytes
+            test.id
+            for test in self.tests
+            if min(phase.workload.span_bytes or 0 for phase in test.phases) > capacity_bytes
         ]
 
     def with_modified(self, modified: tuple[str, ...]) -> tuple[Test, ...]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from drivebay.common.documents import printable
-from drivebay.results.records import HISTOGRAM_SCHEMA
+from drivebay.results.records import histogram
 from drivebay.targets.fio.figures import JOBS_MAX, RUNTIME_MS_MAX, Part, Unreadable, is_possible
 from drivebay.targets.fio.parse import bin_bounds
 
@@ -158,8 +158,7 @@ class Job:
                     raise Unreadable(f"job {self.name}: a latency of {edges[0]:.3g} ns")
                 bounds[edges] = bounds.get(edges, 0) + count
             rows += [(direction, *edges, count) for edges, count in sorted(bounds.items())]
-        named = [dict(zip(HISTOGRAM_SCHEMA.names, row, strict=True)) for row in rows]
-        return pa.Table.from_pylist(named, schema=HISTOGRAM_SCHEMA)
+        return histogram(rows)
 
 
 def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:

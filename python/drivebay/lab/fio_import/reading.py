@@ -13,8 +13,9 @@ from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import UserError
+from drivebay.lab.imports import named, text_of
 
-AGAIN = "write it again with: fio --output-format=json+ --output=FILE JOB.fio"
+AGAIN = named("fio").again
 DIGITS_MAX = 1000
 INT_BITS = 4 * DIGITS_MAX
 """Limit for numbers that are not read; those that are read have limits and names of their own."""
@@ -30,13 +31,7 @@ def last_document(path: Path) -> dict[str, Any]:
     last complete one.
     """
     shown = documents.printable(str(path))
-    try:
-        content = documents.read_packed(path)
-    except OSError as problem:
-        raise UserError(f"{shown} cannot be read: {problem.strerror}", AGAIN) from None
-    except ValueError as problem:
-        raise UserError(f"{shown} is not JSON of fio: {problem}", AGAIN) from None
-    text = documents.text(content)
+    text = text_of(path, AGAIN, refusal="is not JSON of fio")
     decoder, at = json.JSONDecoder(parse_int=_whole), 0
     last, broken = None, ""
     while (begin := _DOCUMENT.search(text, at)) is not None:

@@ -1,9 +1,9 @@
 """Importers of other programs' output: one list, by name.
 
 To add one, write a module here with a function `read(path, time_scale) -> ImportedFile`
-(`results.foreign`), add a line to `IMPORTERS`, and describe the format in docs/guides/import.md.
-`read` raises UserError for a file that is not of its format, and Unreadable or a load's
-ValidationError for figures that are impossible.
+(`results.foreign`), add a record to importers.toml, and describe the format in
+docs/guides/import.md. `read` raises UserError for a file that is not of its format, and Unreadable
+or a load's ValidationError for figures that are impossible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from drivebay.common import documents
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
-from drivebay.lab.fio_import.reading import AGAIN
 
 if TYPE_CHECKING:
     from drivebay.results.foreign import Foreign
@@ -41,44 +40,9 @@ class Importer:
     again: str
 
 
-IMPORTERS = (
-    Importer(
-        "fio",
-        "Import fio's JSON output as a result folder.",
-        "FILE is fio's output with --output-format=json or json+ (better, as it has all\n"
-        "latencies). Logs in the same folder (write_iops_log, write_lat_log with\n"
-        "log_avg_msec up to 1000) add values per second.",
-        "fio",
-        "JSON",
-        re.compile(r'^[ \t]{0,40}"fio version"|\{\s*"fio version"', re.MULTILINE),
-        "drivebay.lab.fio_import.importer",
-        AGAIN,
-    ),
-    Importer(
-        "fio-text",
-        "Import fio's usual text output as a result folder.",
-        "FILE is what fio 2 or 3 prints without --output-format: rates, latencies and\n"
-        "percentiles of each job. JSON has more: see drivebay import fio.",
-        "fio",
-        "text",
-        re.compile(r"^.*: \(groupid=\d+, jobs=\d+\): err=", re.MULTILINE),
-        "drivebay.lab.imports.fio_text",
-        "write it again with: fio --output=FILE JOB.fio",
-    ),
-    Importer(
-        "crystaldiskmark",
-        "Import CrystalDiskMark's or KDiskMark's text as a result folder.",
-        "FILE is the text that CrystalDiskMark 3 to 8 (Edit > Copy, File > Save) or\n"
-        "KDiskMark makes.",
-        "CrystalDiskMark",
-        "text",
-        re.compile(
-            r"^[^\w\n]{0,20}(seq|rnd|random)\w*\s[^:\n]{0,40}:\s*[\d.]{1,16}\s*MB/s",
-            re.MULTILINE | re.IGNORECASE,
-        ),
-        "drivebay.lab.imports.crystaldiskmark",
-        "save the text again in CrystalDiskMark: File > Save",
-    ),
+IMPORTERS = tuple(
+    Importer(**{**entry, "mark": re.compile(entry["mark"])})
+    for entry in documents.beside(__file__, "importers.toml")["importers"]
 )
 
 
@@ -136,7 +100,7 @@ def import_files(name: str, files: Sequence[Path], out: Path, **more: Any) -> Pa
     return read_files(name, files, **more).write(out)
 
 
-def text_of(path: Path, again: str) -> str:
+def text_of(path: Path, again: str, *, refusal: str = "cannot be imported") -> str:
     """The text of a file in any usual encoding. Raises UserError with this hint if it cannot be
     read."""
     shown = printable(str(path))
@@ -145,7 +109,7 @@ def text_of(path: Path, again: str) -> str:
     except OSError as problem:
         raise UserError(f"{shown} cannot be read: {problem.strerror}", again) from None
     except ValueError as problem:
-        raise UserError(f"{shown} cannot be imported: {problem}", again) from None
+        raise UserError(f"{shown} {refusal}: {problem}", again) from None
 
 
 def named(name: str) -> Importer:

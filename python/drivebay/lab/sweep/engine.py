@@ -46,15 +46,12 @@ class Sink(Protocol):
 
     def begin(self, runs: int, done: int, capacity: int) -> None:
         """The sweep starts: number of runs, and of those that exist already."""
-        ...
 
     def ended(self, index: int, error: str | None) -> None:
         """A run has ended, with its last attempt."""
-        ...
 
     def warn(self, message: str) -> None:
         """A warning; the sweep continues."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -191,11 +191,8 @@ def _stop_requested(name: str) -> bool:
 
 def _path_of(serial: str) -> str:
     """Present path of the drive; names change from boot to boot."""
-    paths = [
-        device.path
-        for device in blockdev.list_devices(look_inside=False)
-        if device.serial == serial
-    ]
+    devices = blockdev.list_devices(look_inside=False)
+    paths = [device.path for device in devices if device.serial == serial]
     if len(paths) != 1:
         raise UserError(
             f"{len(paths)} drives of this host have the serial number {serial}",
@@ -207,16 +204,8 @@ def _path_of(serial: str) -> str:
 def _table(plan: Plan, index: int, drive: FleetDrive, folder: Path, wall_s: float) -> Any:
     """Makes a row for each test of the review."""
     reviewed = review(results.load(folder))
-    rows = []
-    for test_id, measured in reviewed.tests.items():
-        known = {
-            "run": index,
-            "drive": drive.id,
-            "suite": plan.suite,
-            "test": test_id,
-            "seed": plan.spec.seed_list[0],
-        }
-        rows.append((known, measured))
+    known = {"run": index, "drive": drive.id, "seed": plan.spec.seed_list[0]}
+    rows = [({**known, "test": name}, measured) for name, measured in reviewed.tests.items()]
     return work.as_table(plan, rows, {"wall_s": wall_s, "cpu_s": None})
 
 

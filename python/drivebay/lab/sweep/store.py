@@ -106,14 +106,8 @@ class Store:
 
     def create(self, fingerprint: str, plan: dict[str, Any], runs: int) -> None:
         """Creates the dataset with its manifest."""
-        content = {
-            "schema": SCHEMA_VERSION,
-            "kind": KIND,
-            "fingerprint": fingerprint,
-            "runs": runs,
-            "plan": plan,
-        }
-        self.write(MANIFEST, files.json_bytes(content))
+        head = {"schema": SCHEMA_VERSION, "kind": KIND, "fingerprint": fingerprint}
+        self.write(MANIFEST, files.json_bytes({**head, "runs": runs, "plan": plan}))
 
     def done(self, fingerprint: str) -> set[int]:
         """Numbers of the runs that have succeeded."""

@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from drivebay.analysis.figures import Figure, Measured
+from drivebay.analysis.figures import Measured
 from drivebay.analysis.measure import measure
-from drivebay.common import provenance
+from drivebay.common import memory, provenance
 from drivebay.common.errors import DrivebayError
 from drivebay.common.seeds import derived_seed
 from drivebay.lab.sweep import plan as plans
@@ -82,7 +82,6 @@ def row(plan: Plan, point: Point) -> pa.Table:
     known: dict[str, Any] = {
         "run": point.index,
         "drive": plan.profiles[point.drive].name,
-        "suite": plan.suite,
         "test": test.id,
         "seed": point.seed,
         **point.values,
@@ -115,20 +114,21 @@ def as_table(
         made.append((known, figures))
     columns = list(dict.fromkeys(key for _, figures in made for key in figures))
     fields = [
-        pa.field("run", pa.int64()),
-        *(pa.field(name, pa.string()) for name in ("drive", "suite", "test")),
-        pa.field("seed", pa.int64()),
-        *(pa.field(parameter.name, _type(parameter)) for parameter in plan.spec.parameters),
-        *(pa.field(name, pa.float64()) for name in columns),
-        pa.field("wall_s", pa.float64()),
-        pa.field("cpu_s", pa.float64()),
-        pa.field("peak_memory_bytes", pa.int64()),
-        pa.field("host", pa.string()),
-        pa.field("build", pa.string()),
+        ("run", pa.int64()),
+        *((name, pa.string()) for name in ("drive", "suite", "test")),
+        ("seed", pa.int64()),
+        *((parameter.name, _type(parameter)) for parameter in plan.spec.parameters),
+        *((name, pa.float64()) for name in (*columns, "wall_s", "cpu_s")),
+        ("peak_memory_bytes", pa.int64()),
+        *((name, pa.string()) for name in ("host", "build")),
     ]
     build = provenance.build_line(provenance.build())
-    cost = {**seconds, "peak_memory_bytes": _peak_bytes(), "host": platform.node(), "build": build}
-    listed = [{**known, **_values(figures), **cost} for known, figures in made]
+    same = {"suite": plan.suite, **seconds, "host": platform.node(), "build": build}
+    peak = {"peak_memory_bytes": memory.own_bytes("VmHWM")}
+    listed = [
+        {**known, **{key: figure.value for key, figure in figures.items()}, **same, **peak}
+        for known, figures in made
+    ]
     kept = {"labels": labels} | ({"warnings": list(warnings)} if warnings else {})
     metadata = {"drivebay": json.dumps(kept, sort_keys=True)}
     return pa.Table.from_pylist(listed, schema=pa.schema(fields, metadata=metadata))
@@ -145,10 +145,6 @@ def _column(key: str, parameters: set[str]) -> str:
     return f"{word}_figure" if word in parameters | RESERVED else word
 
 
-def _values(figures: Mapping[str, Figure]) -> dict[str, float | None]:
-    return {key: figure.value for key, figure in figures.items()}
-
-
 def _type(parameter: Any) -> pa.DataType:
     """Type of a parameter's column. Numbers are doubles, so that all parts agree."""
     some = parameter.values[0] if parameter.values is not None else 0.0
@@ -158,14 +154,6 @@ def _type(parameter: Any) -> pa.DataType:
 
 
 def _reset_peak() -> None:
+    """Resets the peak memory of this process, VmHWM."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-
-
-def _peak_bytes() -> int | None:
-    """Peak memory of this process since the reset, None if the kernel does not report it."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return None
