@@ -35,6 +35,7 @@ KINDS_MAX = 8
 """Kinds of failure that a run minimises: the first ones."""
 TESTS_MAX = 1000
 """Checks for all minimisations together."""
+Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ class Asked:
     recording: Path
     check: tuple[str, ...]
     drive: Profile | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Table = field(default_factory=dict)
     after: str | None = None
     states: int = 10_000
     seed: int = 1
@@ -86,8 +87,8 @@ class Outcome:
 
     verdicts: Mapping[str, Verdict]
     failures: Sequence[Failure]
-    coverage: Mapping[str, Any]
-    info: Mapping[str, Any]
+    coverage: Table
+    info: Table
     notes: Sequence[str]
     is_void: bool
 
@@ -181,7 +182,7 @@ def _failures(
             yield Failure(names, fewest, check(fewest))
 
 
-def _notes(info: Mapping[str, Any], empty: Verdict) -> Iterator[str]:
+def _notes(info: Table, empty: Verdict) -> Iterator[str]:
     """Yields the reasons for which the outcome proves less than it seems to."""
     if not empty.failed:
         yield "error: the check passes on an empty drive: it may not look at what was written"
@@ -264,11 +265,7 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _journal(
-    asked: Asked,
-    folder: Path,
-    info: Mapping[str, Any],
-    coverage: Mapping[str, Any],
-    found: dict[str, Verdict],
+    asked: Asked, folder: Path, info: Table, coverage: Table, found: dict[str, Verdict]
 ) -> Iterator[TextIO]:
     """Opens the file of verdicts at its end; verdicts already in it are put into `found`."""
     with asked.recording.open("rb") as file:
@@ -300,8 +297,7 @@ def _journal(
         else:
             text = json.dumps({**document, "coverage": coverage}, indent=1)
             own.write_text(text + "\n", encoding="utf-8")
-        for name, verdict in verdicts_of(folder).items():
-            found[name] = verdict
+        found.update(verdicts_of(folder))
         with verdicts.open("a", encoding="utf-8", buffering=1) as journal:
             if journal.tell() and not verdicts.read_bytes().endswith(b"\n"):
                 journal.write("\n")

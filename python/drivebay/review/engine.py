@@ -15,7 +15,7 @@ import shlex
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -211,14 +211,9 @@ class _Pool:
     """The workers of one review and their shared state."""
 
     def __init__(
-        self,
-        target_factory: Callable[[], Target],
-        first: Target,
-        folder: Folder,
-        plan: Plan,
-        sink: Sink,
+        self, factory: Callable[[], Target], first: Target, folder: Folder, plan: Plan, sink: Sink
     ) -> None:
-        self._factory = target_factory
+        self._factory = factory
         self._first = first
         self._folder = folder
         self._sink = sink
@@ -240,14 +235,9 @@ class _Pool:
                 announced.set()
                 self._sink.stopping()
 
-        threads.together(
-            [partial(self._worker, number) for number in range(workers)],
-            stop=stop,
-            signalled=signalled,
-        )
-        if signalled.is_set() and any(
-            entry.state != "done" for entry in self._folder.manifest.steps
-        ):
+        works = [partial(self._worker, number) for number in range(workers)]
+        threads.together(works, stop=stop, signalled=signalled)
+        if signalled.is_set() and any(step.state != "done" for step in self._folder.manifest.steps):
             self._folder.log("interrupted")
             raise Interrupted("interrupted", f"go on with: {self._resume_command()}")
 
@@ -337,34 +327,26 @@ class _Pool:
         return command
 
 
-def _with_interruptions(
-    first: PhaseResult, test: Test, cut_short: list[dict[str, Any]]
-) -> PhaseResult:
+def _with_interruptions(first: PhaseResult, test: Test, cut: list[dict[str, Any]]) -> PhaseResult:
     """Adds to a test's first phase that this is a repeated attempt, and its new precondition."""
     again = ", ".join(step.kind for step in test.prepare) or "nothing: the test asks for none"
-    record = {"interruptions": cut_short, "precondition_established_again": again}
+    record = {"interruptions": cut, "precondition_established_again": again}
     return replace(first, conditions={**first.conditions, **record})
 
 
-def _waiting_for_modification(folder: Folder, modified: tuple[str, ...]) -> list[str]:
-    """Messages about tests that wait for a person to change the drive, and how to continue."""
+def _waiting_for_modification(folder: Folder, modified: tuple[str, ...]) -> Iterator[str]:
+    """Yields a message about tests that wait for a person to change the drive, for each change."""
     waiting: dict[tuple[str, ...], list[str]] = {}
     left = {entry.id for entry in folder.manifest.steps if entry.state == "pending"}
     for test in folder.manifest.suite.tests:
         if test.id in left and set(test.what_if) != set(modified):
             waiting.setdefault(test.what_if, []).append(test.id)
     command = f"drivebay review --resume {shlex.quote(_short(folder.path))}"
-    return [
-        f"not run yet: {', '.join(ids)}; "
-        + (
-            f"change the drive ({', '.join(modifications)})"
-            if modifications
-            else "put the drive back as it was"
-        )
-        + f", then: {command}"
-        + "".join(f" --modified {shlex.quote(word)}" for word in modifications)
-        for modifications, ids in waiting.items()
-    ]
+    for changed, ids in waiting.items():
+        names = ", ".join(changed)
+        what = f"change the drive ({names})" if changed else "put the drive back as it was"
+        options = "".join(f" --modified {shlex.quote(name)}" for name in changed)
+        yield f"not run yet: {', '.join(ids)}; {what}, then: {command}{options}"
 
 
 def _must_have_short_forms(suite: Suite) -> None:

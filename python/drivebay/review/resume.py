@@ -88,11 +88,10 @@ def _compare_tools(made: Manifest, kind: str, anew: str) -> tuple[str, ...]:
                 f"{remedy} to go on, or {anew}",
             )
         warnings.append(f"the review was started by drivebay's {description}")
-    host = provenance.host()
     if kind != "virtual":
         warnings += [
             f"the machine has changed: {key} was {made.host.get(key)}, is {value}"
-            for key, value in host.items()
+            for key, value in provenance.host().items()
             if made.host.get(key) != value
         ]
     return tuple(warnings)

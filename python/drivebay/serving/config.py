@@ -13,6 +13,7 @@ from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
+from drivebay.common.files import system_errors
 from drivebay.serving.options import Drive, Option, Options, options_of
 
 EXAMPLE = '[drive.db], profile = "sm951-nvme-256"'
@@ -23,13 +24,8 @@ DRIVE: Mapping[str, Option] = {
     **{
         name: Option(name.replace("-", "_"), name, kind)
         for name, kind in (
-            ("profile", str),
-            ("set", tuple),
-            ("host", str),
-            ("ailment", tuple),
-            ("capacity", str),
-            ("seed", int),
-            ("foreign-data", bool),
+            *(("profile", str), ("set", tuple), ("host", str), ("ailment", tuple)),
+            *(("capacity", str), ("seed", int), ("foreign-data", bool)),
         )
     },
 }
@@ -49,16 +45,13 @@ def toml(path: Path, option: str, example: str) -> dict[str, Any]:
     """Reads the TOML file of an option. Raises UserError if it is not a regular file, unreadable or
     not TOML. Never waits for a pipe.
     """
-    try:
+    with system_errors(f"{option}: {path} cannot be read", f"ls -l {path}", UserError):
         if path.exists() and not path.is_file():
             raise UserError(f"{option}: {path} is not a regular file", f"a file with: {example}")
-        return documents.toml(documents.read(path))
-    except ValueError as problem:
-        raise UserError(f"{option}: {path} is not TOML: {problem}", example) from None
-    except OSError as problem:
-        raise UserError(
-            f"{option}: {path} cannot be read: {problem.strerror}", f"ls -l {path}"
-        ) from None
+        try:
+            return documents.toml(documents.read(path))
+        except ValueError as problem:
+            raise UserError(f"{option}: {path} is not TOML: {problem}", example) from None
 
 
 def read(path: Path) -> Config:

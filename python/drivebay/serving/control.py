@@ -13,6 +13,7 @@ from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 
 PATIENCE_S = 30.0
 """Time limit of an answer; a power cut waits until the store is written."""
@@ -32,13 +33,10 @@ def ask(address: str, line: str) -> dict[str, Any]:
     server has several. Raises UserError for a bad command, and EnvironmentProblem if no drivebay
     server listens there.
     """
-    try:
-        with _connected(address, line) as talk:
-            if COPIES.intersection(line.split()):
-                talk.settimeout(COPY_PATIENCE_S)
-            answer = talk.makefile("rb").readline(LINE_MAX)
-    except OSError as problem:
-        raise _silent(address, problem) from None
+    with _connected(address, line) as talk:
+        if COPIES.intersection(line.split()):
+            talk.settimeout(COPY_PATIENCE_S)
+        answer = talk.makefile("rb").readline(LINE_MAX)
     return _answer(address, answer)
 
 
@@ -62,10 +60,7 @@ def follow(address: str, drive: str | None = None) -> Iterator[dict[str, Any]]:
     with contextlib.ExitStack() as resources:
         waiting = resources.enter_context(selectors.DefaultSelector())
         for name in _names(address, drive):
-            try:
-                talk = resources.enter_context(_connected(address, f"drive {name} follow"))
-            except OSError as problem:
-                raise _silent(address, problem) from None
+            talk = resources.enter_context(_connected(address, f"drive {name} follow"))
             waiting.register(talk, selectors.EVENT_READ, bytearray())
         while waiting.get_map():
             for key, _ in waiting.select():
@@ -87,25 +82,24 @@ def _names(address: str, drive: str | None) -> list[str]:
 
 @contextlib.contextmanager
 def _connected(address: str, line: str) -> Iterator[socket.socket]:
-    """Opens a connection and sends a line; raises OSError."""
+    """Opens a connection and sends a line; raises EnvironmentProblem if it breaks."""
     if "\n" in line:
         raise UserError("a command is one line", "one command at a time")
-    with socket.socket(socket.AF_UNIX) as talk:
+    path = address.removeprefix("unix:")
+    with (
+        system_errors(
+            f"no served drive answers at {path}",
+            f"drivebay serve DRIVE --nbd unix:/tmp/drive.sock --control unix:{path}",
+        ),
+        socket.socket(socket.AF_UNIX) as talk,
+    ):
         talk.settimeout(PATIENCE_S)
         try:
-            talk.connect(address.removeprefix("unix:"))
+            talk.connect(path)
             talk.sendall(f"{line}\n".encode())
         except ValueError as problem:  # a path with a null byte
             raise OSError(str(problem)) from None
         yield talk
-
-
-def _silent(address: str, problem: OSError) -> EnvironmentProblem:
-    path = address.removeprefix("unix:")
-    return EnvironmentProblem(
-        f"no served drive answers at {path}: {problem.strerror or problem}",
-        f"drivebay serve DRIVE --nbd unix:/tmp/drive.sock --control unix:{path}",
-    )
 
 
 def _answer(address: str, line: bytes) -> dict[str, Any]:

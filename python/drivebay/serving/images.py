@@ -31,15 +31,14 @@ def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryFile(dir=folder) as file:
-        copy = f"/proc/self/fd/{file.fileno()}"
+        fd = file.fileno()
+        copy = f"/proc/self/fd/{fd}"
         # An absolute path, as QEMU reads a prefix with a colon in a relative one as a protocol.
         source = str(path.absolute())
         command = ["qemu-img", "convert", "-f", kind, "-O", "raw", "--", source, copy]
         byhand = f"qemu-img convert -O raw {path} disk.raw"
         try:
-            done = subprocess.run(
-                command, capture_output=True, check=False, pass_fds=[file.fileno()]
-            )
+            done = subprocess.run(command, capture_output=True, check=False, pass_fds=[fd])
         except OSError:
             raise EnvironmentProblem(
                 f"{path} is {kind}, which needs qemu-img: that is not installed",

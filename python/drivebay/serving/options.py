@@ -36,6 +36,11 @@ HEADINGS = {
 """Fields by their heading in the help, in its order."""
 
 
+def name_of(field: str) -> str:
+    """Returns the name of a field's option."""
+    return NAMES.get(field, field.replace("_", "-"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Namespace:
     """Part of a drive that hosts see as a separate drive.
@@ -227,24 +232,18 @@ class Drive:
                 "--time-scale has no meaning with --pace none, which has no clock",
                 "leave one of them out",
             )
-        if self.dhchap_secret is None and self.dhchap_ctrl_secret is not None:
-            raise UserError(
-                "--dhchap-ctrl-secret has no meaning without --dhchap-secret",
-                "add --dhchap-secret FILE, or leave it out",
-            )
-        if self.data is None and self.host_durability is not None:
-            raise UserError(
-                "--host-durability has no meaning without --data",
-                "add --data FILE, or leave it out",
-            )
+        for field, basis in (("dhchap_ctrl_secret", "dhchap_secret"), ("host_durability", "data")):
+            if getattr(self, basis) is None and getattr(self, field) is not None:
+                raise UserError(
+                    f"--{name_of(field)} has no meaning without --{name_of(basis)}",
+                    f"add --{name_of(basis)} FILE, or leave it out",
+                )
 
     @property
     def has_data(self) -> bool:
         """True if `data` exists already and is not an empty file."""
         data = self.data
-        return (
-            data is not None and data.exists() and (not data.is_file() or data.stat().st_size > 0)
-        )
+        return bool(data and data.exists() and (not data.is_file() or data.stat().st_size))
 
     @property
     def has_state(self) -> bool:
@@ -307,7 +306,7 @@ def options_of(table: type) -> tuple[Option, ...]:
         options.append(
             Option(
                 field,
-                NAMES.get(field, field.replace("_", "-")),
+                name_of(field),
                 _kind(hints[field]),
                 defaults[field],
                 metavar or None,
@@ -338,16 +337,12 @@ def check(drives: Sequence[Drive], options: Options) -> None:
         values = [getattr(drive, key) for drive in drives if getattr(drive, key) is not None]
         if len(values) > len(set(values)):
             raise UserError(
-                f"--{key.replace('_', '-')} {values[0]} is for one drive, not for {len(drives)}",
+                f"--{name_of(key)} {values[0]} is for one drive, not for {len(drives)}",
                 "give each its own in a file: --config serve.toml",
             )
     written: dict[object, str] = {}
-    for key, name in (
-        ("data", "data"),
-        ("state", "state"),
-        ("record", "record"),
-        ("image", "from"),
-    ):
+    for key in ("data", "state", "record", "image"):
+        name = name_of(key)
         for path in filter(None, (getattr(drive, key) for drive in drives)):
             file = _identity_of(path)
             if file in written:

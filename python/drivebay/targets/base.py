@@ -65,22 +65,18 @@ class Target(Protocol):
     @property
     def capacity_bytes(self) -> int:
         """User capacity."""
-        ...
 
     def identity(self) -> dict[str, Any]:
         """Returns the recorded facts of the target: model, serial, size, resolved profile; JSON
         values only, the same at every call, without the time of day.
         """
-        ...
 
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raise a `DrivebayError` if these tests must not or cannot run here (safety, size,
         permission, missing fio). Called before anything is touched and again on resume."""
-        ...
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds that the test is likely to take on this target."""
-        ...
 
     @property
     def destroys(self) -> bool:
@@ -115,8 +111,6 @@ class Target(Protocol):
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Prepare and run all phases of one test; raises `Cancelled` when asked to stop."""
-        ...
 
     def close(self) -> None:
         """Release all resources; children are stopped and waited for."""
-        ...

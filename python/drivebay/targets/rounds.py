@@ -22,6 +22,8 @@ from drivebay.results.records import HISTOGRAM_SCHEMA, PhaseResult
 
 VALUES = ("iops", "latency_us", "latency_max_us")
 """Values kept for every round of a phase, as the metric `round_N_VALUE`; N counts from 1."""
+ADDED = ("duration_s", "reads", "writes", "read_bytes", "write_bytes")
+"""Fields of a phase's result that are added up over its rounds."""
 SUMMED = {"energy_j", "throttled_s"}
 HIGHEST = {"power_w_peak_1s", "power_w_peak_100ms"}
 
@@ -114,14 +116,9 @@ def _merged(parts: list[PhaseResult]) -> PhaseResult:
     rows = [max(1, round(part.duration_s)) for part in parts]
     starts = [0, *np.cumsum(rows).tolist()]
     tables = [part.series.slice(0, count) for part, count in zip(parts, rows, strict=True)]
-    last = parts[-1]
     return replace(
         first,
-        duration_s=sum(part.duration_s for part in parts),
-        reads=sum(part.reads for part in parts),
-        writes=sum(part.writes for part in parts),
-        read_bytes=sum(part.read_bytes for part in parts),
-        write_bytes=sum(part.write_bytes for part in parts),
+        **{name: sum(getattr(part, name) for part in parts) for name in ADDED},
         series=pa.concat_tables(map(_later, tables, starts)),
         histogram=_summed([part.histogram for part in parts]),
         stages=pa.concat_tables(map(_later, stages, starts)) if stages else None,
@@ -131,7 +128,7 @@ def _merged(parts: list[PhaseResult]) -> PhaseResult:
             for place, part in enumerate(reversed(parts))
             for name, content in part.artefacts.items()
         },
-        telemetry=last.telemetry,
+        telemetry=parts[-1].telemetry,
     )
 
 

@@ -17,19 +17,14 @@ from drivebay import _core
 from drivebay._core import TraceBatches, TraceSource, TraceSummary
 from drivebay.common.errors import UserError
 from drivebay.common.files import system_errors
-from drivebay.traces.read import OPS, in_order, source_of
+from drivebay.traces.read import OPS, Trace, in_order, source_of
 
 KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}
 """Output formats, each with its file name extension."""
 
 
 def convert(
-    what: Path | TraceSource,
-    out: Path,
-    *,
-    to: str | None = None,
-    force: bool = False,
-    option: str = "OUT",
+    what: Trace, out: Path, *, to: str | None = None, force: bool = False, option: str = "OUT"
 ) -> TraceSummary:
     """Writes a trace in another format. Raises UserError if `out` exists, `to` is unknown, or the
     trace is refused, with the line; EnvironmentProblem if a file cannot be read or written.
@@ -74,9 +69,7 @@ def whole_file(out: Path, *, force: bool, option: str) -> Iterator[Path]:
     _check_place(out, force=force, option=option)
     elsewhere = "write it elsewhere, where there is space and permission"
     with system_errors(f"{out} cannot be written", elsewhere):
-        handle, name = tempfile.mkstemp(
-            prefix=f".{out.name[:100]}.", suffix=".part", dir=out.parent
-        )
+        handle, name = tempfile.mkstemp(".part", f".{out.name[:100]}.", out.parent)
         part = Path(name)
         try:
             os.fchmod(handle, 0o666 & ~_umask())
@@ -107,11 +100,8 @@ def _check_place(out: Path, *, force: bool, option: str) -> None:
 
 
 def _into_place(part: Path, out: Path, *, force: bool) -> None:
-    descriptor = os.open(part, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
     if force:
         part.replace(out)
     else:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drivebay._core import TraceBatches, TraceSource
+from drivebay._core import TraceBatches
 from drivebay.common import units
 from drivebay.common.errors import UserError
 from drivebay.traces.convert import whole_file
-from drivebay.traces.read import OPS, Described, in_order, source_of
+from drivebay.traces.read import OPS, Described, Trace, in_order, source_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,9 +26,7 @@ COLOURS = {"read": "#1f77b4", "write": "#d95f02"}
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def picture(
-    what: Path | TraceSource, described: Described, out: Path, *, force: bool = False
-) -> None:
+def picture(what: Trace, described: Described, out: Path, *, force: bool = False) -> None:
     """Draws a trace into a PNG file. `what`: as for `info`. `described`: the output of `info`
     for it. `out`: the file to create; `force` replaces an existing one. Raises UserError or
     EnvironmentProblem as `info`; and if `out` exists or cannot be written.
@@ -57,11 +55,9 @@ class _Gathered:
             drawn = (np.arange(len(at_s)) + count) % max(step, 1) == 0
             count += len(at_s)
             for name in COLOURS:
-                chosen = columns.op == OPS.index(name)
-                self.bytes[name] += np.bincount(
-                    slots[chosen], columns.bytes[chosen], minlength=BINS
-                )
-                here = chosen & drawn
+                mask = columns.op == OPS.index(name)
+                self.bytes[name] += np.bincount(slots[mask], columns.bytes[mask], minlength=BINS)
+                here = mask & drawn
                 points[name].append(np.stack([at_s[here], columns.offset_bytes[here] / 1e9]))
         self.points = {name: np.concatenate(parts, axis=1) for name, parts in points.items()}
         self.step = max(step, 1)

@@ -23,6 +23,7 @@ OPS = ("read", "write", "trim", "flush")
 """Names of the numbers in the column `op`."""
 
 T = TypeVar("T")
+Trace = Path | TraceSource
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,15 @@ def file_source(
     """
     if not path.exists():
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")
-    unpacked_columns = unpacked(path, columns)
-    return TraceSource.file(
-        path, from_, time_unit=time_unit, unpacked=unpacked_columns, columns=columns
-    )
+    table = unpacked(path, columns)
+    return TraceSource.file(path, from_, time_unit=time_unit, unpacked=table, columns=columns)
 
 
-def source_of(what: Path | TraceSource) -> TraceSource:
+def source_of(what: Trace) -> TraceSource:
     return file_source(what) if isinstance(what, Path) else what
 
 
-def info(what: Path | TraceSource) -> Described:
+def info(what: Trace) -> Described:
     """Computes a trace's statistics, in one pass and bounded memory. `what`: a recorded trace,
     whose format is detected; or the output of `file_source` or `source`. Raises UserError,
     with the line, if the trace has no known format or is damaged; EnvironmentProblem if the
@@ -76,7 +75,7 @@ def info(what: Path | TraceSource) -> Described:
     return Described(figures, summary)
 
 
-def batches(what: Path | TraceSource) -> Iterator[TraceColumns]:
+def batches(what: Trace) -> Iterator[TraceColumns]:
     """Yields a trace in order of time, as columns; only one batch is held in memory. Raises
     UserError or EnvironmentProblem as `info`; UserError also if the trace must be sorted first
     (`TraceSource.sorted`): a request is more than 262,144 requests late.

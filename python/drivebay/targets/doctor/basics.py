@@ -245,14 +245,13 @@ def _qemu() -> Answer:
 
 
 def _package(name: str) -> Answer:
-    if find_spec(name) is None:
-        return missing(
-            "not installed", "pip install 'drivebay[lab]', or make setup in the checkout"
-        )
-    return ok("installed")
+    if find_spec(name) is not None:
+        return ok("installed")
+    return missing("not installed", "pip install 'drivebay[lab]', or make setup in the checkout")
 
 
 _NBD_FILE = "a served drive as a file, without the kernel's client"
+_NBD_DEVICE = "a served drive as /dev/nbd0"
 _NVME_TCP = "a served drive as /dev/nvme0n1 over TCP, with nvme-cli"
 _PCIE = "a served drive as PCIe device of a virtual machine"
 CHECKS = (
@@ -266,13 +265,8 @@ CHECKS = (
     Check(SERVING, "nbdinfo", "looking at a served drive", program("nbdinfo", "libnbd-bin", "-V")),
     Check(SERVING, "nbdfuse", _NBD_FILE, program("nbdfuse", "libnbd-bin", "-V")),
     Check(SERVING, "qemu-img", "images of a served drive", program("qemu-img", "qemu-utils", "-V")),
-    Check(
-        SERVING,
-        "nbd-client",
-        "a served drive as /dev/nbd0",
-        program("nbd-client", "nbd-client", "-V"),
-    ),
-    Check(SERVING, "module nbd", "a served drive as /dev/nbd0", partial(_module, "nbd")),
+    Check(SERVING, "nbd-client", _NBD_DEVICE, program("nbd-client", "nbd-client", "-V")),
+    Check(SERVING, "module nbd", _NBD_DEVICE, partial(_module, "nbd")),
     Check(SERVING, "module nvme_tcp", _NVME_TCP, partial(_module, "nvme_tcp")),
     Check(SERVING, "QEMU, vfio-user-pci", _PCIE, _qemu),
     Check(LAB, "dask", "sweeps", partial(_package, "dask")),

@@ -71,24 +71,18 @@ def _fio() -> Answer:
 
 
 def _io_uring() -> Answer:
-    failure = _io_uring_error()
-    if failure == 0:
+    """Sets up a smallest ring."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    parameters = ctypes.create_string_buffer(120)  # struct io_uring_params, all zero
+    ring = libc.syscall(_SYS_IO_URING_SETUP, 1, parameters)
+    if ring >= 0:
+        os.close(ring)
         return ok("allowed")
+    failure = ctypes.get_errno()
     get = "sysctl kernel.io_uring_disabled=0"
     if failure == errno.ENOSYS:
         get = "a kernel with CONFIG_IO_URING"
     return missing(os.strerror(failure), f"{get}; in a container: its seccomp rules")
-
-
-def _io_uring_error() -> int:
-    """Returns the error number of setting up a smallest ring, 0 if it works."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    parameters = ctypes.create_string_buffer(120)  # struct io_uring_params, all zero
-    ring = libc.syscall(_SYS_IO_URING_SETUP, 1, parameters)
-    if ring < 0:
-        return ctypes.get_errno()
-    os.close(ring)
-    return 0
 
 
 def _sensors() -> Answer:

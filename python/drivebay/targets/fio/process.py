@@ -36,16 +36,8 @@ from typing import IO
 from drivebay.common import programs
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.base import Progress
+from drivebay.targets.fio import parse
 from drivebay.targets.fio.job import TARGET_VARIABLE, probe_job
-from drivebay.targets.fio.parse import (
-    Document,
-    Recorder,
-    documents,
-    has_begun,
-    job_error,
-    parse_version,
-    runtime_ms,
-)
 from drivebay.targets.safety import in_use
 
 ENGINES = ("io_uring", "libaio")
@@ -112,7 +104,7 @@ def working_tool(target_path: str, *, shown: str) -> Tool:
     """
     path = installed()
     version = _once(path, "--version")[1].strip()
-    parse_version(version)
+    parse.parse_version(version)
     complaints = []
     with in_use.opened(target_path) as fd:
         for engine in ENGINES:
@@ -184,7 +176,7 @@ class Fio:
             cwd="/",
             start_new_session=True,
         )
-        self.answers: queue.SimpleQueue[tuple[float, Document | None]] = queue.SimpleQueue()
+        self.answers: queue.SimpleQueue[tuple[float, parse.Document | None]] = queue.SimpleQueue()
         self.stdout = tempfile.TemporaryFile()  # noqa: SIM115 (likewise)
         self.stopped = False
         self.asked = 0
@@ -212,7 +204,7 @@ class Fio:
                     kept.write(line)
                     yield line.decode(errors="replace")
 
-            for document in documents(lines()):
+            for document in parse.documents(lines()):
                 self.answers.put((time.monotonic(), document))
                 left, count = DOCUMENT_BYTES_MAX, count + 1
                 if count > self.asked + UNASKED_MAX:
@@ -254,7 +246,7 @@ class Fio:
         """True if stdout or stderr has more output than fio normally prints."""
         return self._overflows or os.fstat(self.stderr.fileno()).st_size > COMPLAINTS_BYTES_MAX
 
-    def answer(self, timeout_s: float) -> tuple[float, Document | None] | None:
+    def answer(self, timeout_s: float) -> tuple[float, parse.Document | None] | None:
         """Returns the next document and its arrival time; None in place of the document at the end
         of the output; only None if nothing arrived in time.
         """
@@ -284,12 +276,12 @@ def run(
     name: str,
     shown_target: str,
     progress: Progress,
-    each_second: Callable[[Recorder], bool],
-    asks_until_ms: Callable[[Recorder], float],
+    each_second: Callable[[parse.Recorder], bool],
+    asks_until_ms: Callable[[parse.Recorder], float],
     on_start: Callable[[int], None] | None = None,
     look: Callable[[], None] = lambda: None,
     jobs: int = 1,
-) -> tuple[list[Recorder], dict[str, bytes]]:
+) -> tuple[list[parse.Recorder], dict[str, bytes]]:
     """Run a job file to its end, or until `each_second` returns True. Raises Cancelled if asked to
     stop; fio has ended by then; EnvironmentProblem if fio fails, with the first line of its
     stderr.
@@ -307,9 +299,9 @@ def run(
     jobs : number of jobs in the file, which run at the same time; each has a recorder, in their
     order, and the callbacks are given the first.
     """
-    seconds = _Seconds([Recorder(number) for number in range(jobs)], asks_until_ms)
+    seconds = _Seconds([parse.Recorder(number) for number in range(jobs)], asks_until_ms)
     first, *_ = seconds.recorders
-    last: Document | None = None
+    last: parse.Document | None = None
     with Fio(tool.path, job, target_fd) as running:
         if on_start is not None:
             on_start(running.process.pid)
@@ -341,9 +333,9 @@ def run(
                 running.stop()
         exit_code = running.process.wait()
         stopped = running.stopped
-    artefacts = _artefacts(running, tool, job, name, shown_target, exit_code, last)
+    artefacts = _artefacts(running, tool, job, name, shown_target, last)
     allowed = (0, STOPPED_EXIT_CODE) if stopped else (0,)
-    if exit_code not in allowed or last is None or job_error(last) != 0:
+    if exit_code not in allowed or last is None or parse.job_error(last) != 0:
         said = first_line(artefacts[f"{name}.stderr.txt"].decode(errors="replace"))
         raise _failure(said.replace(running.target, shown_target), exit_code, last)
     for one in seconds.recorders:
@@ -358,7 +350,7 @@ class _Seconds:
     """
 
     def __init__(
-        self, recorders: list[Recorder], asks_until_ms: Callable[[Recorder], float]
+        self, recorders: list[parse.Recorder], asks_until_ms: Callable[[parse.Recorder], float]
     ) -> None:
         self.recorders = recorders
         self.waiting = False
@@ -384,14 +376,14 @@ class _Seconds:
                 self._next = now + FIRST_ASK_S
         return POLL_S if self.waiting else min(POLL_S, self._next - now)
 
-    def take(self, came: float, document: Document) -> bool:
+    def take(self, came: float, document: parse.Document) -> bool:
         """Adds an answer; returns False before each job has begun."""
         answers_ms = self._asked_ms if self.waiting and self._asked_ms else None
         self.waiting = False
-        if not answers_ms and not has_begun(document, len(self.recorders)):
+        if not answers_ms and not parse.has_begun(document, len(self.recorders)):
             self._next = came + FIRST_ASK_S
             return False
-        ms = runtime_ms(document)
+        ms = parse.runtime_ms(document)
         for one in self.recorders:
             one.add(document, asked_ms=answers_ms)
         if answers_ms:
@@ -405,13 +397,7 @@ class _Seconds:
 
 
 def _artefacts(
-    running: Fio,
-    tool: Tool,
-    job: str,
-    name: str,
-    shown_target: str,
-    exit_code: int,
-    last: Document | None,
+    running: Fio, tool: Tool, job: str, name: str, shown: str, last: parse.Document | None
 ) -> dict[str, bytes]:
     def whole(kept: IO[bytes]) -> bytes:
         with kept:
@@ -419,7 +405,7 @@ def _artefacts(
             return kept.read()
 
     arguments = " ".join(ARGUMENTS)
-    target = shlex.quote(shown_target.replace(":", "\\:"))  # a colon would part two file names
+    target = shlex.quote(shown.replace(":", "\\:"))  # a colon would part two file names
     return {
         f"{name}.fio": job.encode(),
         f"{name}.command.txt": (
@@ -428,13 +414,13 @@ def _artefacts(
         f"{name}.json": json.dumps(last, indent=1).encode(),
         f"{name}.stdout.gz": whole(running.stdout),
         f"{name}.stderr.txt": whole(running.stderr),
-        f"{name}.exit-code.txt": f"{exit_code}\n".encode(),
+        f"{name}.exit-code.txt": f"{running.process.returncode}\n".encode(),
         "fio-version.txt": f"{tool.version}\n".encode(),
     }
 
 
-def _failure(reason: str, exit_code: int, last: Document | None) -> EnvironmentProblem:
-    error = 0 if last is None else job_error(last)
+def _failure(reason: str, exit_code: int, last: parse.Document | None) -> EnvironmentProblem:
+    error = 0 if last is None else parse.job_error(last)
     for number, is_used_up in FULL.items():
         if error == number or os.strerror(number) in reason:
             return EnvironmentProblem(is_used_up, "free some space: df -h, quota")

@@ -203,10 +203,8 @@ class Steps:
         """Run only these steps, one after the other; returns a record of each. Raises as `run`
         does.
         """
-        records = []
-        for number, step in enumerate(steps, start=1):
-            records.append(self._prepared(step, f"prepare-{number}-{step.kind}"))
-        return records
+        numbered = enumerate(steps, start=1)
+        return [self._prepared(step, f"prepare-{n}-{step.kind}") for n, step in numbered]
 
     def _begin(self, phase: Phase, number: int) -> PhaseResult:
         """Run a phase, after its rest; `number` counts the rounds of the test's phases."""
@@ -283,7 +281,7 @@ class Steps:
                 seed=self.seed,
                 content=step.content,
             )
-            self._whole(job, label, length, length, part=number, parts=step.passes)
+            self._whole(job, label, length, length, (number, step.passes))
         seconds = time.monotonic() - begun
         self.written.bytes_per_s = max(1e6, length * step.passes / max(seconds, 1e-3))
         self.written.extents.append((start, end))
@@ -394,16 +392,15 @@ class Steps:
         name: str,
         least: int,
         most: float = math.inf,
-        *,
-        part: int = 0,
-        parts: int = 1,
+        turn: tuple[int, int] = (0, 1),
     ) -> Recorder:
-        """Run a job that ends by itself once it has written between the least and the most bytes;
-        the job is one of several parts of the step, counted from 0.
+        """Run a job that ends by itself once it has written between the least and the most bytes.
+        `turn`: number of this pass of the step, from 0, and number of all passes.
         """
+        number, passes = turn
 
         def each_second(so_far: Recorder) -> bool:
-            done = (part + min(1.0, so_far.latest_bytes / least)) / parts
+            done = (number + min(1.0, so_far.latest_bytes / least)) / passes
             self.parts.share(done, data_bytes_per_s=so_far.latest_bytes_per_s)
             return False
 

@@ -31,20 +31,13 @@ from drivebay.common import documents, programs
 from drivebay.common.files import system_errors
 from drivebay.definitions.suites import Phase
 from drivebay.results.records import PhaseResult, histogram, one_second_series
+from drivebay.targets import trim_verdict
 from drivebay.targets.fio.parse import bin_bounds
 from drivebay.targets.safety.erase import EraseError, bus_of
 from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
 from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, in_a_word, mark_of
-from drivebay.targets.trim_verdict import (
-    BLOCK_BYTES,
-    EXTENT_BYTES,
-    READS,
-    Claims,
-    Reads,
-    Validation,
-    starts,
-)
+from drivebay.targets.trim_verdict import Claims, Reads, Validation
 
 BETWEEN_READS_S = 0.5
 """Pause before every later round of reads; guess: gives a drive that trims lazily the time to do
@@ -76,8 +69,8 @@ class Check:
         handle: ExclusiveHandle,
         *,
         seed: int,
-        extent_bytes: int = EXTENT_BYTES,
-        reads: int = READS,
+        extent_bytes: int = trim_verdict.EXTENT_BYTES,
+        reads: int = trim_verdict.READS,
         pause_s: float = BETWEEN_READS_S,
     ) -> None:
         self._handle = handle
@@ -85,7 +78,7 @@ class Check:
         self._extent_bytes = extent_bytes
         self._reads = reads
         self._pause_s = pause_s
-        self._starts = starts(handle.target.capacity_bytes, extent_bytes)
+        self._starts = trim_verdict.starts(handle.target.capacity_bytes, extent_bytes)
         quarter = extent_bytes // 4
         self._inner = self._offsets(quarter, 3 * quarter)
         self._outer = self._offsets(0, quarter) + self._offsets(3 * quarter, extent_bytes)
@@ -277,7 +270,7 @@ def _series(timed: Timed, zero: float) -> pa.Table:
     return one_second_series(
         reads=count,
         writes=none,
-        read_bytes=count * BLOCK_BYTES,
+        read_bytes=count * trim_verdict.BLOCK_BYTES,
         write_bytes=none,
         latency_ns_mean=total / np.maximum(count, 1),
         latency_ns_max=highest,

@@ -43,10 +43,11 @@ class Replayed:
 
 def replayed(raw: RealReplayResult) -> Replayed:
     """Converts the core's result to figures and tables."""
+    passed_over = {op: getattr(raw, f"skipped_{op}") for op in ("writes", "trims", "flushes")}
     return Replayed(
         ended=raw.ended,
         reason=raw.reason.replace("\n", "; "),
-        figures=_figures(raw),
+        figures=_figures(raw, passed_over),
         series=_series(raw),
         histogram=core_histogram(
             **{op: found.latency for op, found in raw.ops if op in ("read", "write")}
@@ -56,12 +57,12 @@ def replayed(raw: RealReplayResult) -> Replayed:
             wall_ns=raw.end_ns,
             latency_ns_sum=raw.latency_ns_sum,
             outstanding_mean=raw.outstanding_ns / raw.busy_ns if raw.busy_ns else 0.0,
-            passed_over=raw.skipped_writes + raw.skipped_trims + raw.skipped_flushes,
+            passed_over=sum(passed_over.values()),
         ),
     )
 
 
-def _figures(raw: RealReplayResult) -> dict[str, Any]:
+def _figures(raw: RealReplayResult, passed_over: dict[str, int]) -> dict[str, Any]:
     ops = dict(raw.ops)
     reads, writes = (int(ops[op].latency.count.sum()) for op in ("read", "write"))
     ios = reads + writes
@@ -99,11 +100,7 @@ def _figures(raw: RealReplayResult) -> dict[str, Any]:
         "lateness_us_p50": _lateness_us(raw, 50),
         "lateness_us_p99": _lateness_us(raw, 99),
         "lateness_us_max": raw.lateness_ns_max / 1e3,
-        "passed_over": {
-            "writes": raw.skipped_writes,
-            "trims": raw.skipped_trims,
-            "flushes": raw.skipped_flushes,
-        },
+        "passed_over": passed_over,
         "failures": [
             {"op": op, "error": error_name(number), "count": count}
             for op, number, count in raw.failures

@@ -27,6 +27,7 @@ _LANE_BYTES_PER_S = {
     32.0: 32e9 * 128 / 130 / 8,
     64.0: 64e9 * 242 / 256 / 8,
 }
+_APST = "module/nvme_core/parameters/default_ps_max_latency_us"
 SATA_BYTES_PER_S = {"1.5 Gbps": 150e6, "3.0 Gbps": 300e6, "6.0 Gbps": 600e6}
 
 
@@ -43,10 +44,7 @@ def facts() -> dict[str, Any]:
         "virtual_machine": _virtual_machine(),
         "container": _container(),
         "pcie_aspm_policy": chosen(read(SYS / "module/pcie_aspm/parameters/policy")),
-        "nvme_power_latency_max_us": read(
-            SYS / "module/nvme_core/parameters/default_ps_max_latency_us"
-        )
-        or None,
+        "nvme_power_latency_max_us": read(SYS / _APST) or None,
         "load_1min": os.getloadavg()[0],
     }
 
@@ -154,8 +152,8 @@ def no_sleep(name: str) -> list[str]:
         limits = [read(above / "power" / key) for above in (folder, *folder.parents)]
         allowed = next((limit for limit in limits if limit), "")
         if not allowed:
-            key = "default_ps_max_latency_us"
-            allowed = read(SYS / "module/nvme_core/parameters" / key)
+            key = Path(_APST).name
+            allowed = read(SYS / _APST)
         drive = f"the drive may not sleep: APST is off ({key} is 0)" if allowed == "0" else ""
         policy = chosen(read(SYS / "module/pcie_aspm/parameters/policy"))
         link = "its link may not sleep: the policy of ASPM is performance"

@@ -44,30 +44,27 @@ _PLACES = (
 """Places of figures of SATA and SAS drives in smartctl's JSON, our names, and the factor to our
 units.
 """
+SAME = (
+    *("percentage_used", "host_reads", "host_writes", "power_cycles"),
+    *("unsafe_shutdowns", "media_errors"),
+)
+"""Names that nvme-cli, the core and we share."""
 _NVME_FIELDS = {
     "percent_used": "percentage_used",
-    "percentage_used": "percentage_used",
     "avail_spare": "available_spare_percent",
     "available_spare": "available_spare_percent",
-    "data_units_read": "data_units_read",
-    "data_units_written": "data_units_written",
     "host_read_commands": "host_reads",
-    "host_reads": "host_reads",
     "host_write_commands": "host_writes",
-    "host_writes": "host_writes",
     "controller_busy_time": "controller_busy_min",
-    "power_cycles": "power_cycles",
     "power_on_hours": "power_on_h",
-    "unsafe_shutdowns": "unsafe_shutdowns",
-    "media_errors": "media_errors",
     "num_err_log_entries": "error_log_entries",
-    "critical_warning": "critical_warning",
     "warning_temp_time": "warning_temperature_min",
     "critical_comp_time": "critical_temperature_min",
     "thm_temp1_trans_count": "throttle_light_count",
     "thm_temp2_trans_count": "throttle_heavy_count",
     "thm_temp1_total_time": "throttle_light_s",
     "thm_temp2_total_time": "throttle_heavy_s",
+    **{name: name for name in (*SAME, *NOT_REPORTED_IF_ZERO, "critical_warning")},
 }
 
 
@@ -173,10 +170,8 @@ def smartctl_figures(table: Mapping[str, Any]) -> dict[str, float]:
     for keys, name, unit in _PLACES:
         if (number := _number(_inner(table, *keys))) is not None:
             found[name] = number * unit
-    if (
-        not found.get("temperature_c")
-        and "scsi" in str(_inner(table, "device", "protocol")).lower()
-    ):
+    protocol = str(_inner(table, "device", "protocol")).lower()
+    if not found.get("temperature_c") and "scsi" in protocol:
         found.pop("temperature_c", None)  # as RAID controllers answer for their drives
     return _reported(found)
 
@@ -197,22 +192,17 @@ def virtual_figures(health: Health) -> dict[str, float]:
     found = {
         "temperature_c": health.temperature_c,
         "available_spare_percent": health.available_spare_percent,
-        "percentage_used": health.percentage_used,
         "read_bytes": health.data_units_read * DATA_UNIT_BYTES,
         "written_bytes": health.data_units_written * DATA_UNIT_BYTES,
-        "host_reads": health.host_reads,
-        "host_writes": health.host_writes,
         "controller_busy_min": health.busy_s / 60,
-        "power_cycles": health.power_cycles,
         "power_on_h": health.power_on_s / 3600,
-        "unsafe_shutdowns": health.unsafe_shutdowns,
-        "media_errors": health.media_errors,
         "warning_temperature_min": health.warning_temperature_s / 60,
         "critical_temperature_min": health.critical_temperature_s / 60,
         **{f"throttle_{name}_count": count for name, (count, _) in stages.items()},
         **{f"throttle_{name}_s": seconds for name, (_, seconds) in stages.items()},
         "throttle_s": sum(seconds for _, seconds in health.throttling),
         "waf": health.waf,
+        **{name: getattr(health, name) for name in SAME},
     }
     return {name: float(value) for name, value in found.items() if value is not None}
 

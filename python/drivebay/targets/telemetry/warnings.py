@@ -61,14 +61,12 @@ def of_settings(
             f"the drive's {link['kind']} link runs at {link['now']}, and could at "
             f"{link['possible']}"
         )
-    if identity.get("filesystem") in ("zfs", "bcachefs") or "compress" in str(
-        identity.get("mount_options")
-    ):
-        yield f"the file system ({identity.get('filesystem')}) may compress what is written"
-    if identity.get("filesystem") in ("overlay", "tmpfs", "nfs", "nfs4", "cifs", "9p", "fuse"):
-        yield f"the file system is {identity['filesystem']}: no drive alone is measured"
-    mapped = storage.get("device_mapper")
-    if mapped:
+    system = identity.get("filesystem")
+    if system in ("zfs", "bcachefs") or "compress" in str(identity.get("mount_options")):
+        yield f"the file system ({system}) may compress what is written"
+    if system in ("overlay", "tmpfs", "nfs", "nfs4", "cifs", "9p", "fuse"):
+        yield f"the file system is {system}: no drive alone is measured"
+    if mapped := storage.get("device_mapper"):
         what = "encrypted (dm-crypt)" if mapped == "CRYPT" else f"behind device-mapper ({mapped})"
         yield f"the storage is {what}: its CPU time is in every figure"
     if storage.get("backing_file_past_page_cache") is False:

@@ -9,15 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from drivebay import _core
-from drivebay.results.inside import (
-    ACTIVITY_SCHEMA,
-    COUNTED,
-    EVENTS_SCHEMA,
-    PAGES,
-    PARTS,
-    SUPERBLOCKS_SCHEMA,
-    Inside,
-)
+from drivebay.results import inside as tables
+from drivebay.results.inside import Inside
 
 __all__ = ["EVENTS_MAX", "Inside", "inside"]
 
@@ -33,7 +26,7 @@ def inside(kept: _core.Inside) -> Inside:
         "trigger": _named(kept.trigger, kept.triggers),
         "begin_s": kept.begin_ns / 1e9,
         "end_s": pa.array(kept.end_ns / 1e9, mask=unfinished),
-        **{name: getattr(kept, name) for name in EVENTS_SCHEMA.names[4:]},
+        **{name: getattr(kept, name) for name in tables.EVENTS_SCHEMA.names[4:]},
     }
     count = len(kept.outstanding_ns)
     ends = np.minimum(np.arange(1, count + 1) * (kept.interval_ns / 1e9), kept.duration_ns / 1e9)
@@ -43,9 +36,9 @@ def inside(kept: _core.Inside) -> Inside:
         "time_s": ends,
         "queue_depth": kept.outstanding_ns / lengths_ns,
         "flash_core": counted["flash_core_busy_ns"] / lengths_ns,
-        **{part: _shares(getattr(kept, f"{part}_ns"), lengths_ns) for part in PARTS},
-        **{name: counted[name] for name in COUNTED},
-        **{name: getattr(kept, name)[1:].view(np.int64) for name in PAGES},
+        **{part: _shares(getattr(kept, f"{part}_ns"), lengths_ns) for part in tables.PARTS},
+        **{name: counted[name] for name in tables.COUNTED},
+        **{name: getattr(kept, name)[1:].view(np.int64) for name in tables.PAGES},
     }
     superblocks = {
         "superblock": np.arange(len(kept.superblock_erases)),
@@ -55,9 +48,9 @@ def inside(kept: _core.Inside) -> Inside:
         "slc_erases": kept.superblock_slc_erases,
     }
     return Inside(
-        events=_table(events, EVENTS_SCHEMA),
-        activity=_table(activity, ACTIVITY_SCHEMA),
-        superblocks=_table(superblocks, SUPERBLOCKS_SCHEMA),
+        events=_table(events, tables.EVENTS_SCHEMA),
+        activity=_table(activity, tables.ACTIVITY_SCHEMA),
+        superblocks=_table(superblocks, tables.SUPERBLOCKS_SCHEMA),
         dropped=kept.dropped,
     )
 

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from drivebay import _core
+from drivebay._core import VirtualDrive
 from drivebay.common.memory import available_bytes
 from drivebay.definitions.suites import Test
 from drivebay.targets.base import Progress
@@ -28,8 +28,9 @@ COSTLY = frozenset({"fill", "steady", "load", "sprandom"})
 """Steps that are worth a copy; a purge and a rest take no time."""
 
 
-Prepared = tuple[_core.VirtualDrive, dict[str, float]]
+Prepared = tuple[VirtualDrive, dict[str, float]]
 """A drive, and the figures measured by its preparation: the number of rounds until steady."""
+Preparation = Callable[[], Prepared]
 
 
 def key_of(test: Test) -> str:
@@ -47,7 +48,7 @@ class _State:
     users: int = 0
     preparer: str | None = None
     copying: int = 0
-    drive: _core.VirtualDrive | None = None
+    drive: VirtualDrive | None = None
     figures: dict[str, float] = field(default_factory=dict)
 
 
@@ -93,11 +94,7 @@ class States:
             return state.preparer == test.id
 
     def get(
-        self,
-        test: Test,
-        memory: _core.VirtualDrive | None,
-        prepare: Callable[[], Prepared],
-        progress: Progress,
+        self, test: Test, memory: VirtualDrive | None, prepare: Preparation, progress: Progress
     ) -> Prepared:
         """Returns a drive in the state from which the test begins, and the figures measured by its
         preparation.
@@ -112,7 +109,7 @@ class States:
             return self._copied(state, kept, memory), dict(state.figures)
         if state.preparer != test.id:
             return prepare()
-        copy: _core.VirtualDrive | None = None
+        copy: VirtualDrive | None = None
         figures: dict[str, float] = {}
         try:
             drive, figures = prepare()
@@ -123,7 +120,7 @@ class States:
                 self._changed.notify_all()
         return drive, dict(figures)
 
-    def _kept(self, state: _State, test: Test, progress: Progress) -> _core.VirtualDrive | None:
+    def _kept(self, state: _State, test: Test, progress: Progress) -> VirtualDrive | None:
         """Returns the kept copy, after waiting for it; None if this test must prepare the state."""
         while not self.claim(test):
             progress.check()
@@ -135,8 +132,8 @@ class States:
             return state.drive
 
     def _copied(
-        self, state: _State, kept: _core.VirtualDrive, memory: _core.VirtualDrive | None
-    ) -> _core.VirtualDrive:
+        self, state: _State, kept: VirtualDrive, memory: VirtualDrive | None
+    ) -> VirtualDrive:
         """Returns a copy; the last user gets the kept drive itself, once nobody reads it."""
         with self._changed:
             if state.users == 0 and state.copying == 1:
@@ -161,7 +158,7 @@ class Kept(States):
 
     def __init__(self) -> None:
         super().__init__()
-        self._memory: _core.VirtualDrive | None = None
+        self._memory: VirtualDrive | None = None
         self._figures: dict[str, float] = {}
         self._key: str | None = None
         self._wanted: list[str] = []
@@ -174,11 +171,7 @@ class Kept(States):
         self._wanted = [key_of(test) for test in tests]
 
     def get(
-        self,
-        test: Test,
-        memory: _core.VirtualDrive | None,
-        prepare: Callable[[], Prepared],
-        progress: Progress,
+        self, test: Test, memory: VirtualDrive | None, prepare: Preparation, progress: Progress
     ) -> Prepared:
         """Returns a drive in the test's state: a copy of the kept one, or made anew."""
         key = key_of(test)

@@ -26,15 +26,8 @@ from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Phase, Prepare, Test, Workload
-from drivebay.results.records import (
-    SENSORS,
-    STAGES_SCHEMA,
-    TOTALS,
-    PhaseResult,
-    core_histogram,
-    flushed,
-    one_second_series,
-)
+from drivebay.results import records
+from drivebay.results.records import PhaseResult
 from drivebay.targets import rounds
 from drivebay.targets.base import Progress, Target
 from drivebay.targets.replay import figures as replay
@@ -45,6 +38,8 @@ from drivebay.targets.virtual.inside import EVENTS_MAX, inside
 from drivebay.targets.virtual.states import Prepared, States, key_of
 
 T = TypeVar("T")
+Elapsed = Callable[[float], float]
+"""Converts the drive's seconds since a run's start to progress."""
 FILL_BLOCK_BYTES = 128 * 1024
 BLOCK_4K = 4096
 FILL_QUEUE_DEPTH = 32
@@ -352,7 +347,7 @@ class VirtualTarget(Target):
             phase.workload,
             duration_s,
             series=_series(run, duration_s),
-            histogram=core_histogram(read=run.read_latency, write=run.write_latency),
+            histogram=records.core_histogram(read=run.read_latency, write=run.write_latency),
             stages=_stages(run),
             metrics=metrics,
             inside=found,
@@ -363,23 +358,16 @@ class VirtualTarget(Target):
         what: str,
         workload: _core.Workload,
         seed: int,
-        elapsed_s: Callable[[float], float] = float,
+        elapsed: Elapsed = float,
         events: int = 0,
     ) -> _core.RunResult:
         drive, masked = self._held, _masked(seed)
         return self._watched(
-            what, lambda control: drive.run(workload, masked, control, events=events), elapsed_s
+            what, lambda control: drive.run(workload, masked, control, events=events), elapsed
         )
 
-    def _watched(
-        self,
-        what: str,
-        run: Callable[[_core.Control], T],
-        elapsed_s: Callable[[float], float] = float,
-    ) -> T:
-        """Runs a workload or a trace while another thread reports its progress; `elapsed_s`
-        converts the drive's time since the start to progress.
-        """
+    def _watched(self, what: str, run: Callable[[_core.Control], T], elapsed: Elapsed = float) -> T:
+        """Runs a workload or a trace while another thread reports its progress."""
         clock, control = self._clock, _core.Control()
         clock.progress.check()
         clock.progress.on_cancel(control.cancel)
@@ -388,7 +376,7 @@ class VirtualTarget(Target):
             now = control.progress()
             clock.progress.report(
                 what,
-                clock.done_s + elapsed_s(now.elapsed_s),
+                clock.done_s + elapsed(now.elapsed_s),
                 clock.planned_s,
                 temperature_c=now.temperature_c,
                 iops=float(now.iops),
@@ -435,10 +423,8 @@ class VirtualTarget(Target):
         rates: list[float] = []
         window = None
         while len(rates) < rule.rounds_max and not (window and window.steady):
-            before_s = len(rates) * load.duration_s
-            run = self._run(
-                "steady", workload, seed + ROUND_SEEDS + len(rates), partial(add, before_s)
-            )
+            before_s, own = len(rates) * load.duration_s, seed + ROUND_SEEDS + len(rates)
+            run = self._run("steady", workload, own, partial(add, before_s))
             seconds = (run.end_ns - run.start_ns) / 1e9
             rates.append(float((run.reads + run.writes).sum()) / seconds)
             window = rule.window(rates)
@@ -501,15 +487,7 @@ def _fill_workloads(start: int, length: int) -> list[_core.Workload]:
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
     return [
-        _core.Workload(
-            pattern="sequential",
-            read_percent=0,
-            block_bytes=block,
-            queue_depth=FILL_QUEUE_DEPTH,
-            span_start_bytes=first,
-            span_bytes=size,
-            stop={"bytes": size},
-        )
+        _writes(first, size, block, pattern="sequential", stop={"bytes": size})
         for first, size, block in parts
         if size > 0
     ]
@@ -517,14 +495,19 @@ def _fill_workloads(start: int, length: int) -> list[_core.Workload]:
 
 def _sprandom_workload(spare_percent: float, length: int) -> _core.Workload:
     """The single pass of random writes over the whole drive."""
+    offsets, size = f"sprandom:{spare_percent:.9g}", length // BLOCK_4K * BLOCK_4K
+    return _writes(0, size, BLOCK_4K, pattern="random", offsets=offsets)
+
+
+def _writes(start: int, size: int, block: int, **more: Any) -> _core.Workload:
+    """Writes to a span at the queue depth of a fill."""
     return _core.Workload(
-        pattern="random",
-        offsets=f"sprandom:{spare_percent:.9g}",
         read_percent=0,
-        block_bytes=BLOCK_4K,
+        block_bytes=block,
         queue_depth=FILL_QUEUE_DEPTH,
-        span_start_bytes=0,
-        span_bytes=length // BLOCK_4K * BLOCK_4K,
+        span_start_bytes=start,
+        span_bytes=size,
+        **more,
     )
 
 
@@ -540,20 +523,21 @@ def _series(run: _core.RunResult, duration_s: float) -> pa.Table:
         values = getattr(run, name)[:rows].tolist()
         return [*values, *[None] * (rows - len(values))]
 
-    columns = {name: padded(name) for name in (*TOTALS, "latency_ns_max")}
+    columns = {name: padded(name) for name in (*records.TOTALS, "latency_ns_max")}
     ios = columns["reads"] + columns["writes"]
     mean = padded("latency_ns_sum") / np.maximum(ios, 1)
-    sensors = {name: sensor(name) for name in SENSORS}
-    return one_second_series(**columns, latency_ns_mean=mean, **sensors)
+    sensors = {name: sensor(name) for name in records.SENSORS}
+    return records.one_second_series(**columns, latency_ns_mean=mean, **sensors)
 
 
 def _stages(run: _core.RunResult) -> pa.Table:
     """Returns the stages; a phase shorter than the wait of its first command has none."""
-    tables = [STAGES_SCHEMA.empty_table()]
+    tables = [records.STAGES_SCHEMA.empty_table()]
     for stage, ns in run.stage_ns.items():
         if ns.any():
-            columns = {"second": np.arange(len(ns)), "stage": [stage] * len(ns)}
-            tables.append(pa.table({**columns, "ns": ns.astype(np.int64)}, schema=STAGES_SCHEMA))
+            columns = {"stage": [stage] * len(ns), "ns": ns.astype(np.int64)}
+            columns["second"] = np.arange(len(ns))
+            tables.append(pa.table(columns, schema=records.STAGES_SCHEMA))
     return pa.concat_tables(tables)
 
 
@@ -592,7 +576,7 @@ def _metrics(run: _core.RunResult) -> dict[str, float]:
     if run.media_errors:
         metrics["media_errors"] = float(run.media_errors)
     if run.flushes:
-        metrics |= flushed(run.flushes, run.flush_latency_ns_sum)
+        metrics |= records.flushed(run.flushes, run.flush_latency_ns_sum)
     if host_pages := after.host_pages - before.host_pages:
         metrics["waf"] = (after.placed_pages - before.placed_pages) / host_pages
     return metrics
