@@ -56,44 +56,34 @@ def _consistency_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
         lead = f"{lead[:-1]}; mean and sd refer to the last seconds."
         scales = (model.LOG, model.LINEAR, model.CLOSE)
         return [_scatter(title, chart, runs, last, lead, scales, part), *inner]
-    whole = [_spread(run.measured.steps[0].ios) for run in runs]
-    both = (model.LOG, model.LINEAR)
-    name = f"last {min(windows):,} s" if len(windows) == 1 else "last seconds"
+    title = "IOPS over time, whole run" + time.with_sensors(runs)
+    end = f"last {min(windows):,} s" if len(windows) == 1 else "last seconds"
     return [
-        _scatter(
-            "IOPS over time, whole run" + time.with_sensors(runs),
-            time.scatter(f"{prefix}-whole", runs, whole=True),
-            runs,
-            whole,
-            lead,
-            both,
-            sensors=time.sensor_notes(runs),
-        ),
-        _scatter(
-            f"IOPS over time, {name}",
-            time.scatter(f"{prefix}-end", runs, whole=False),
-            runs,
-            last,
-            lead,
-            (model.LINEAR, model.LOG, model.CLOSE),
-        ),
+        scatter_panel(f"{prefix}-whole", runs, title, sensors=True),
+        scatter_panel(f"{prefix}-end", runs, f"IOPS over time, {end}", whole=False),
         *inner,
     ]
 
 
 def scatter_panel(
-    chart_id: str, runs: Sequence[Run], title: str, *, height: int, whole: bool = True
+    chart_id: str,
+    runs: Sequence[Run],
+    title: str,
+    *,
+    whole: bool = True,
+    sensors: bool = False,
+    height: int | None = None,
 ) -> Panel:
-    """Scatter of the run or of its last seconds on its own, for all runs."""
-    chart = time.scatter(chart_id, runs, whole=whole, sensors=False)
+    """Scatter of the run, with or without its sensors, or of its last seconds, for all runs."""
+    chart = time.scatter(chart_id, runs, whole=whole, sensors=sensors)
     ends = [run.measured.consistency for run in runs]
     spreads = [consistency.window if consistency else None for consistency in ends]
     spreads = [run.measured.steps[0].ios for run in runs] if whole else spreads
     scales = (model.LOG, model.LINEAR) if whole else (model.LINEAR, model.LOG, model.CLOSE)
-    chart = replace(chart, height=height)
-    tint = time.sensor_notes(runs)[-1:] if whole else ()
+    chart = replace(chart, height=height or chart.height)
+    notes = time.sensor_notes(runs)[0 if sensors else -1 :] if whole else ()
     samples = [_spread(consistency) for consistency in spreads]
-    return _scatter(title, chart, runs, samples, "One point per second.", scales, sensors=tint)
+    return _scatter(title, chart, runs, samples, "One point per second.", scales, sensors=notes)
 
 
 def _scatter(

@@ -163,13 +163,8 @@ def _among(page: Page) -> list[Child]:
         body += _notes(page)
         if alone:
             names = ", ".join(map(inside, alone))
-            body.append(
-                el(
-                    "p",
-                    f"No drive of the catalog has comparable results for: {names}.",
-                    class_="small",
-                )
-            )
+            text = f"No drive of the catalog has comparable results for: {names}."
+            body.append(el("p", text, class_="small"))
     return body
 
 

@@ -157,10 +157,11 @@ def conditions(result: Result) -> list[Child]:
     body: list[Child] = []
     if conditions.warnings:
         body.append(el("h3", "Validity warnings"))
-        items = [
-            el("li", warning.sentence, _where(warning.test_ids, len(result.done)))
-            for warning in conditions.warnings
-        ]
+        items = []
+        for warning in conditions.warnings:
+            some = len(warning.test_ids) < len(result.done)
+            where = f" ({', '.join(warning.test_ids)})" if some else ""
+            items.append(el("li", warning.sentence, where))
         body.append(el("ul", items))
     rows: list[list[Child]] = []
     for test_id, count in conditions.interruptions.items():
@@ -181,7 +182,3 @@ def conditions(result: Result) -> list[Child]:
     if rows:
         body.append(table(["", ""], rows, caption="Conditions", kind="data narrow"))
     return body
-
-
-def _where(test_ids: tuple[str, ...], tests: int) -> str:
-    return "" if len(test_ids) == tests else f" ({', '.join(test_ids)})"

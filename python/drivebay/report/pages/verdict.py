@@ -12,6 +12,7 @@ import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from drivebay.analysis import Measured, trust
@@ -39,6 +40,7 @@ SERVICE_MAX = 2
 """Most tests of latency at shares of a rate that the verdict tells of."""
 RIVALS = 2
 AGAINST_MAX = 4
+STRENGTH = attrgetter("times")
 
 
 @dataclass(frozen=True)
@@ -261,10 +263,10 @@ def _standing(entry: Entry, peers: Sequence[Json]) -> list[Sentence]:
     good, bad = ([place for place in known if place.counts(sign)] for sign in (1, -1))
     lines = []
     if good:
-        best = max(good, key=_strength)
+        best = max(good, key=STRENGTH)
         lines.append(Sentence("best", **group, title=best.title, times=best.times))
     if bad:
-        worst = min(bad, key=_strength)
+        worst = min(bad, key=STRENGTH)
         claim = {**group, "title": worst.title, "times": worst.times}
         lines.append(Sentence("also" if good else "worst", **claim))
         lines += _cause(worst.measured.phases[0].stages)
@@ -309,17 +311,13 @@ def _range(entry: Entry) -> list[Sentence]:
     return [Sentence("range", low=low, slowest=slowest, high=high, fastest=fastest)]
 
 
-def _strength(place: Place) -> float:
-    return place.times
-
-
 # --- the conclusion -------------------------------------------------------------------------------
 
 
 def conclusion(entry: Entry, peers: Sequence[Json]) -> list[tuple[str, list[Sentence]]]:
     """Suitable and unsuitable uses, uses for which the model is wrong, and the nearest rivals."""
     every = places(entry, peers)
-    known = sorted((one for one in every if not one.doubted), key=_strength, reverse=True)
+    known = sorted((one for one in every if not one.doubted), key=STRENGTH, reverse=True)
 
     def said(some: list[Place], sign: int) -> list[Sentence]:
         uses = [(one, _use(one.measured)) for one in some if one.counts(sign)]
