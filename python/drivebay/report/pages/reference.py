@@ -173,10 +173,8 @@ def conditions(result: Result) -> list[Child]:
     for name, text, _ in flat(conditions.host):
         rows.append([label(name), text])
     if conditions.seconds:
-        missed = (
-            f"{conditions.missed_seconds} missed" if conditions.missed_seconds else "none missed"
-        )
-        rows.append(["Telemetry", f"{conditions.seconds:,} seconds, {missed}"])
+        missed = conditions.missed_seconds or "none"
+        rows.append(["Telemetry", f"{conditions.seconds:,} seconds, {missed} missed"])
     rows += [["Sampled every second", source] for source in conditions.read]
     rows += [[f"Not available: {source}", why] for source, why in conditions.absent.items()]
     if rows:

@@ -213,13 +213,11 @@ def method(test: Test) -> Html:
         rows.append(("Result from", f"queue depths {depths}"))
     stable = test.phases[0].workload.until_stable
     if stable is not None:
-        rows.append(
-            (
-                "Ends when",
-                f"all rates of the last {stable.window_s} s are within "
-                f"{stable.within_percent:g} % of their mean, after at least {stable.min_s} s",
-            )
+        end = (
+            f"all rates of the last {stable.window_s} s are within {stable.within_percent:g} % of "
+            f"their mean, after at least {stable.min_s} s"
         )
+        rows.append(("Ends when", end))
     rows.append(("Source", linked(test.source)))
     return details(
         f"Method: {test.title}",

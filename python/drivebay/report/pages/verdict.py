@@ -159,13 +159,7 @@ def sentences(entry: Entry, peers: Sequence[Json]) -> list[str]:
 def paragraphs(entry: Entry, peers: Sequence[Json]) -> list[list[Sentence]]:
     """The sentences of the verdict."""
     tests = list(entry.review.tests.values())
-    return [
-        _heat(tests),
-        _long_run(tests),
-        _service(tests),
-        _standing(entry, peers),
-        _wrong(entry),
-    ]
+    return [_heat(tests), _long_run(tests), _service(tests), _standing(entry, peers), _wrong(entry)]
 
 
 def _heat(tests: Sequence[Measured]) -> list[Sentence]:
