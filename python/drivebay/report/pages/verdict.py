@@ -171,7 +171,8 @@ def _heat(tests: Sequence[Measured]) -> list[Sentence]:
         who = f"{short_title(one.test)}: " if loads.count(load) > 1 else ""
         lines += sequential(run, load=load, who=who)
     known = [one for one in tests if one.test.kind == "consistency" and one.phases][:1]
-    share = next((_share(one, "throttle") for one in known), 0.0)
+    stages = [stage for one in known for stage in one.phases[0].stages]
+    share = sum(stage.share_percent for stage in stages if stage.stage == "throttle")
     if share >= WORTH_PERCENT:
         gain = 100 * share / (100 - share)
         lines.append(Sentence("hot", load=_load(known[0]), share=share, gain=gain))
@@ -183,11 +184,6 @@ def _load(measured: Measured) -> str:
     load = measured.test.phases[0].workload
     kinds = {0: "writes", 100: "reads"}
     return f"{load.pattern} {kinds.get(int(load.read_percent), 'reads and writes')}"
-
-
-def _share(measured: Measured, stage: str) -> float:
-    """Share of a stage in the latency of the first load, in percent."""
-    return sum(one.share_percent for one in measured.phases[0].stages if one.stage == stage)
 
 
 def sequential(thermal: Thermal, *, load: str, who: str = "") -> list[Sentence]:
