@@ -75,13 +75,10 @@ def _of_levels(known: list[Level], key: str, suffix: str) -> list[Figure]:
         rows.append(
             sampled(f"rate_{name}{key}", f"Data rate {position}{suffix}", mean, "MB/s", some, note)
         )
+        label = f"{written}{suffix}"
         if size and level and place + 1 < len(known):
-            gb, resolution = level.written_gb, level.rate.mean / 1e3
-            rows.append(
-                Figure(
-                    f"{size}{key}", f"{written}{suffix}", gb, "GB", resolution, SECOND, level.rate.n
-                )
-            )
+            gb, mb_s, n = level.written_gb, level.rate.mean, level.rate.n
+            rows.append(Figure(f"{size}{key}", label, gb, "GB", mb_s / 1e3, SECOND, n))
         elif size:
-            rows.append(Figure(f"{size}{key}", f"{written}{suffix}", None, "GB", note=none))
+            rows.append(Figure(f"{size}{key}", label, None, "GB", note=none))
     return rows

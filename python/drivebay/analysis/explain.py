@@ -103,12 +103,11 @@ def explain(measured: Measured) -> Explained:
 def gaps(a: Explained, b: Explained) -> tuple[Gap, ...]:
     """Compares the loads that both tests ran, stage by stage."""
     others = {load.label: load for load in b.loads}
-    result = []
-    for load in a.loads:
-        other = others.get(load.label)
-        if other is not None:
-            result.append(Gap(load.label, load.latency_us, other.latency_us, _parts(load, other)))
-    return tuple(result)
+    return tuple(
+        Gap(load.label, load.latency_us, other.latency_us, _parts(load, other))
+        for load in a.loads
+        if (other := others.get(load.label)) is not None
+    )
 
 
 def compared(a: Explained, b: Explained, *, a_name: str, b_name: str) -> tuple[str, ...]:
@@ -257,9 +256,7 @@ def _weighted(over: OverTime, stage: str, part: slice) -> float:
 def _of_the_growth(first: Load, last: Load) -> str:
     """Describes the time that a deeper queue adds."""
     parts = _parts(first, last)
-    if _pull_one_way(parts):
-        return _of_the_whole(parts)
-    return _more_and_less(parts)
+    return _of_the_whole(parts) if _pull_one_way(parts) else _more_and_less(parts)
 
 
 def _pull_one_way(parts: Sequence[Part]) -> bool:

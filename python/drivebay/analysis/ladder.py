@@ -21,8 +21,8 @@ class Step:
 
     `rate_mb_s` and `iops` are totals over the step's length, partial second included; `rate` and
     `ios` are the 1 s samples' mean and standard deviation (None if the step is under a second).
-    `latency_mean_us` is None if the target returned no latencies. `power`, `temperature_last_c` and
-    `waf` are None if unknown.
+    `latency_mean_us` is None if the target returned no latencies. `power` and `waf` are None if
+    unknown.
     """
 
     label: str
@@ -35,7 +35,6 @@ class Step:
     latency_mean_us: float | None
     percentiles_us: dict[float, float | None]
     power: Spread | None
-    temperature_last_c: float | None
     waf: float | None
 
 
@@ -52,7 +51,6 @@ def step(
 ) -> Step:
     """Computes a step's figures from its totals, its timeline and its merged histogram."""
     length = timeline.seconds_total
-    known = timeline.temperature_c[timeline.temperature_c == timeline.temperature_c]
     return Step(
         label=label,
         queue_depth=queue_depth,
@@ -64,7 +62,6 @@ def step(
         latency_mean_us=None if latency_mean_ns is None else latency_mean_ns / 1e3,
         percentiles_us=latency.percentiles_us(histogram),
         power=spread(timeline.power_w),
-        temperature_last_c=float(known[-1]) if len(known) else None,
         waf=waf,
     )
 

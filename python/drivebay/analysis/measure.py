@@ -35,7 +35,7 @@ from drivebay.definitions.suites import Test
 from drivebay.results.records import PhaseResult
 
 Phases = tuple[PhaseFigures, ...]
-RESOLUTION = "resolution of the samples"
+RESOLUTION, SECOND = "resolution of the samples", "data of one second"
 
 
 def measure(test: Test, phases: Sequence[PhaseResult]) -> Measured:
@@ -141,39 +141,20 @@ def _thermal(test: Test, phases: Phases) -> Measured:
     elif fell and thermal.by_heat is None:
         note = "the target does not report throttling; a full write cache looks the same"
     name = "Data rate before the drop" if fell else "Data rate, no sustained drop"
-    rate_after = after.mean if after else None
+    rate_after, none = (after.mean, "") if after else (None, note)
     falls, sure = "Time until the rate drops", 1.0 if fell else None
+    fall = Figure("throttle_after_s", falls, thermal.fall_s, "s", sure, RESOLUTION, before.n)
+    key, label = "written_before_throttle", "Data written"
+    written = Figure(key, label, None, "GB", None, SECOND, before.n, note=note)
+    if fell:
+        second = thermal.initial.mean / 1e3
+        label = "Data written before the drop"
+        written = Figure(key, label, thermal.moved_gb, "GB", second, SECOND, before.n)
     rows = [
-        Figure(
-            "throttle_after_s",
-            falls,
-            thermal.fall_s,
-            "s",
-            sure,
-            RESOLUTION,
-            before.n,
-            note=note,
-            missing="never",
-        ),
+        replace(fall, note=note, missing="never"),
         sampled("initial_rate", name, before.mean, "MB/s", before),
-        sampled(
-            "throttled_rate",
-            "Data rate after the drop",
-            rate_after,
-            "MB/s",
-            after,
-            "" if after else note,
-        ),
-        Figure(
-            "written_before_throttle",
-            "Data written before the drop" if fell else "Data written",
-            thermal.moved_gb if fell else None,
-            "GB",
-            thermal.initial.mean / 1e3 if fell else None,
-            "data of one second",
-            before.n,
-            note="" if fell else note,
-        ),
+        sampled("throttled_rate", "Data rate after the drop", rate_after, "MB/s", after, none),
+        written,
     ]
     return Measured(test, phases, by_key(rows + of_phases(phases)), main, thermal=thermal)
 

@@ -117,24 +117,15 @@ def slow_shares(phase: PhaseFigures, key: str = "", suffix: str = "") -> list[Fi
     """Share of I/Os over each of the reviews' limits; the bin of the limit counts in full."""
     n = phase.histogram.total
     reported = {} if n else {ms: phase.metrics.get(f"over_{ms}_ms_percent") for ms in SLOW_MS}
-    none = (
-        ""
-        if n or None not in reported.values()
-        else absent(None)
-        if phase.step.iops
-        else "no I/O was completed"
-    )
-    return [
-        per_io(
-            f"over_{limit}_ms{key}",
-            f"I/Os over {limit} ms{suffix}",
-            latency.share_slower_percent(phase.histogram, limit * 10**6) if n else reported[limit],
-            "%",
-            n,
-            none,
-        )
-        for limit in SLOW_MS
-    ]
+    none = ""
+    if None in reported.values():
+        none = absent(None) if phase.step.iops else "no I/O was completed"
+    rows = []
+    for ms in SLOW_MS:
+        share = latency.share_slower_percent(phase.histogram, ms * 10**6) if n else reported[ms]
+        label = f"I/Os over {ms} ms{suffix}"
+        rows.append(per_io(f"over_{ms}_ms{key}", label, share, "%", n, none))
+    return rows
 
 
 def of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:

@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from drivebay.common import data
 
@@ -101,28 +101,22 @@ def _published(row: Mapping[str, str]) -> Published:
 
 
 @functools.cache
-def _hosts() -> dict[str, dict[str, str]]:
-    with (data.path("published") / "hosts.toml").open("rb") as file:
+def _table(name: str) -> dict[str, Any]:
+    """Contents of a TOML file in published/."""
+    with (data.path("published") / f"{name}.toml").open("rb") as file:
         return tomllib.load(file)
 
 
 def _host(row_id: str, source: str) -> str:
-    by_publication = _hosts()["publications"].items()
+    hosts = _table("hosts")
+    by_publication = hosts["publications"].items()
     usual = next(host for name, host in by_publication if source.startswith(name))
-    return _hosts()["rows"].get(row_id, usual)
-
-
-@functools.cache
-def _mapping() -> dict[str, object]:
-    with (data.path("published") / "mapping.toml").open("rb") as file:
-        return tomllib.load(file)
+    return str(hosts["rows"].get(row_id, usual))
 
 
 @functools.cache
 def mapped() -> tuple[Mapped, ...]:
     """All possible comparisons, in the order of mapping.toml."""
-    rows = _mapping()["row"]
-    assert isinstance(rows, list), "mapping.toml: [[row]] tables"
     return tuple(
         Mapped(
             published=figures()[row["id"]],
@@ -133,14 +127,8 @@ def mapped() -> tuple[Mapped, ...]:
             at_least=row.get("at_least"),
             note=row["note"],
         )
-        for row in rows
+        for row in _table("mapping")["row"]
     )
-
-
-@functools.cache
-def _addresses() -> dict[str, str]:
-    with (data.path("published") / "addresses.toml").open("rb") as file:
-        return dict(tomllib.load(file)["addresses"])
 
 
 def addresses(source: str) -> list[tuple[str, str]]:
@@ -151,7 +139,7 @@ def addresses(source: str) -> list[tuple[str, str]]:
     """
     matches = sorted(
         (match.span(), where.format(*match.groups()))
-        for name, where in _addresses().items()
+        for name, where in _table("addresses")["addresses"].items()
         for match in re.finditer(name, source)
     )
     parts, at = [], 0
@@ -173,9 +161,7 @@ def drive_of_model(model: str) -> str | None:
     >>> drive_of_model("SAMSUNG MZHPV512HDGL-00000")
     'sm951-ahci-512'
     """
-    drives = _mapping()["drives"]
-    assert isinstance(drives, dict), "mapping.toml: [drives.NAME] tables"
-    for drive, entry in drives.items():
+    for drive, entry in _table("mapping")["drives"].items():
         if any(part.upper() in model.upper() for part in entry["models"]):
             return str(drive)
     return None
@@ -197,13 +183,8 @@ def error_percent(row: Mapped, measured: float) -> float | None:
     value = row.published.value
     if not value:
         return None
-    relation = row.published.relation
-    if relation == "lt":
-        low, high = row.at_least, value
-    elif relation == "gt":
-        low, high = value, None
-    else:
-        low, high = value, value
+    low = row.at_least if row.published.relation == "lt" else value
+    high = None if row.published.relation == "gt" else value
     if low is not None and measured < low:
         return 100 * (measured - low) / low
     if high is not None and measured > high:

@@ -5,7 +5,7 @@ This module connects the package with the result folder; the others work on tabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from drivebay.analysis import fidelity, published
@@ -32,29 +32,20 @@ class Review:
     @property
     def headline(self) -> tuple[Headline, ...]:
         """The short table, in the suite's order."""
-        return tuple(
-            row
-            for measured in self.tests.values()
-            for row in headlines.rows_of(
-                measured,
-                suite=self.result.suite.name,
-                drive=self.drive,
-                shortened=self.result.quick,
-            )
-        )
+        return self._rows(headlines.rows_of)
 
     @property
     def comparisons(self) -> tuple[Headline, ...]:
         """Rows for every published figure that this review measures."""
+        return self._rows(headlines.comparisons_of)
+
+    def _rows(self, rows_of: Callable[..., tuple[Headline, ...]]) -> tuple[Headline, ...]:
+        """Rows of all tests."""
+        suite, shortened = self.result.suite.name, self.result.quick
         return tuple(
             row
             for measured in self.tests.values()
-            for row in headlines.comparisons_of(
-                measured,
-                suite=self.result.suite.name,
-                drive=self.drive,
-                shortened=self.result.quick,
-            )
+            for row in rows_of(measured, suite=suite, drive=self.drive, shortened=shortened)
         )
 
 

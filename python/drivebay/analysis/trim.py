@@ -7,7 +7,7 @@ figures and sentences. Old data after a discard is counted in blocks of 4 KiB.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 READS = {"mixed": "mixed data", "other": "other data", "ones": "0xFF bytes"}
@@ -73,20 +73,9 @@ def trim(conditions: Mapping[str, Any]) -> Trim | None:
     claims = findings["claims"]
     same = {True: "identical each time", False: "not always identical", None: ""}
     claimed = [claims["reads_after"] or "", same[claims["deterministic"]]]
+    names = [field.name for field in fields(Trim) if not field.name.startswith("claim")]
     return Trim(
-        **{
-            key: findings[key]
-            for key in (
-                "verdict",
-                "why_not",
-                "blocks",
-                "old_blocks",
-                "reads_after",
-                "deterministic",
-                "neighbours_intact",
-                "as_claimed",
-            )
-        },
+        **{name: findings[name] for name in names},
         claim=", ".join(filter(None, claimed)) or "no claim about returned data",
         claimed_by=claims["source"],
     )

@@ -190,10 +190,9 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
     if burst is not None and burst.value is not None:
         rate = quantity(figures["burst_iops"].value, "IOPS")
         pairs.append(("Initial burst", f"{rate} for {quantity(burst.value, 's')}"))
-    for key, name in (("latency_p99", "p99 latency"), ("latency_p99.9", "p99.9 latency")):
-        if key in figures and figures[key].value is not None:
-            pairs.append((name, latency_words(figures[key].value)))
     for key, name in (
+        ("latency_p99", "p99 latency"),
+        ("latency_p99.9", "p99.9 latency"),
         ("waf", "Write amplification"),
         ("power_mean", "Mean power"),
         ("power_peak", "Peak power"),
@@ -201,7 +200,12 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
         ("throttled_s", "Throttling reported"),
     ):
         if key in figures and figures[key].value is not None:
-            pairs.append((name, quantity(figures[key].value, figures[key].unit)))
+            figure = figures[key]
+            is_latency = key.startswith("latency")
+            words = (
+                latency_words(figure.value) if is_latency else quantity(figure.value, figure.unit)
+            )
+            pairs.append((name, words))
     return pairs
 
 

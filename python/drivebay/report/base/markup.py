@@ -219,24 +219,20 @@ def bars(
         ]
     mark = el("span", doubt, class_="chip warn doubt") if doubt else None
     caption = el("caption", heading, el("span", ", ".join(texts), class_="unit"), mark)
-    forms = ["CSV", "PNG", "SVG"] if picture else ["CSV"]
-    save = [
-        el(
-            "button",
-            form,
-            type="button",
-            data_save="bars" if form == "CSV" else form.lower(),
-            data_picture=picture if form != "CSV" else None,
-            aria_label=f"Save as {form}: {name}",
-        )
-        for form in forms
-    ]
+    save = [save_button("CSV", name, data_save="bars")]
+    for form in ("PNG", "SVG") if picture else ():
+        save.append(save_button(form, name, data_save=form.lower(), data_picture=picture))
     top = top_of(rows)
     body = el("tbody", [_bar(row, top) for row in rows])
     kind = "bars ranked" if any(row.other for row in rows) else "bars"
     table = el("table", caption, body, class_=kind, data_title=name, data_unit=unit)
     below = el("div", el("div", more), el("p", save, class_="save"), class_="below")
     return el("div", table, below, class_="bars-box")
+
+
+def save_button(form: str, name: str, **data: str) -> Html:
+    """A button that saves the chart of this name as CSV, PNG or SVG."""
+    return el("button", form, type="button", **data, aria_label=f"Save as {form}: {name}")
 
 
 def top_of(rows: Sequence[Bar]) -> float:
@@ -292,18 +288,10 @@ def _bar(row: Bar, top: float) -> Html:
         el("span", fill, drawn, el("em", row.mark) if row.mark else None, class_="track"),
         el("span", texts, class_="value"),
     )
-    ends = row.ends or (None, None)
-    published = row.published.value if row.published else None
-    exact: dict[str, str | None] = {
-        f"data_{key}": None if value is None else repr(value)
-        for key, value in (
-            ("value", row.value),
-            ("spread", row.spread),
-            ("low", ends[0]),
-            ("high", ends[1]),
-            ("published", published),
-        )
-    }
+    low_end, high_end = row.ends or (None, None)
+    numbers = {"value": row.value, "spread": row.spread, "low": low_end, "high": high_end}
+    numbers |= {"published": row.published.value if row.published else None}
+    exact = {f"data_{key}": repr(value) for key, value in numbers.items() if value is not None}
     notes = [CUT_NOTE] if cut else []
     notes += [f"published: {row.published.text}, {row.published.source}"] if row.published else []
     return el("tr", label, cell, class_=of_row, title="; ".join(notes) or None, **exact)

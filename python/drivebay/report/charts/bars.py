@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from drivebay.report.base.markup import CUT_NOTE, Bar, top_of
 from drivebay.report.base.text import number
+from drivebay.report.charts import model
 from drivebay.report.charts.curves import DEVIATION, WHISKERS
 from drivebay.report.charts.model import Axis, Chart, Panel, Series
 
@@ -34,18 +35,8 @@ def bar_panel(
     own, others = ([pair for pair in named if pair[1].other == other] for other in (False, True))
     series = [_series(unit, own, "@c1", top), _series(unit, others, "@other", top)]
     marks = [(name, row.published) for name, row in named if row.published is not None]
-    series.append(
-        Series(
-            "scatter",
-            [name for name, _ in marks],
-            [published.value for _, published in marks],
-            "published",
-            unit=unit,
-            colour="@published",
-            marker=9,
-            symbol="diamond",
-        )
-    )
+    places, values = [name for name, _ in marks], [published.value for _, published in marks]
+    series.append(model.diamonds(places, values, "published", unit, "@published"))
     axis = Axis(", ".join(filter(None, (unit, f"{better} is better"))), limits=(0, top))
     chart = Chart(
         chart_id,

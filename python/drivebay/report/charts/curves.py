@@ -212,17 +212,8 @@ def _band(line: Series, ends: Sequence[Interval | None]) -> Series:
     ]
     x = [place for place, _ in known]
     high, low = [interval[1] for _, interval in known], [interval[0] for _, interval in known]
-    return Series(
-        "band",
-        [*x, *reversed(x)],
-        [*high, *reversed(low)],
-        line.name,
-        line.group,
-        line.unit,
-        line.colour,
-        width=0,
-        hover="",
-    )
+    x, y = [*x, *reversed(x)], [*high, *reversed(low)]
+    return Series("band", x, y, line.name, line.group, line.unit, line.colour, width=0, hover="")
 
 
 def _extent(series: Series) -> list[float]:

@@ -45,9 +45,8 @@ def _tail(chart_id: str, runs: Sequence[Run]) -> list[Panel]:
             edges = np.concatenate([drawn.low_ns[:1], drawn.high_ns]) / 1e6
             slower = np.concatenate([[100.0], latency.slower_percent(drawn)])
             slower[-1] = TAIL_FLOOR_PERCENT
-            groups.append(
-                Group(phase_name(run, phase), edges.tolist(), slower.tolist(), marks=False)
-            )
+            name = phase_name(run, phase)
+            groups.append(Group(name, edges.tolist(), slower.tolist(), marks=False))
         return groups
 
     return [

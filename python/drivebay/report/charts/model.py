@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -115,6 +115,14 @@ class Series:
         if self.spread is None or not any(self.spread):
             return []
         return [(y - sd, y + sd) for y, sd in zip(self.y, self.spread, strict=True)]
+
+
+def diamonds(
+    x: Sequence[float | str], y: Sequence[float], name: str, unit: str, colour: str
+) -> Series:
+    """Large diamonds on top of bars."""
+    look: dict[str, Any] = {"colour": colour, "marker": 9, "symbol": "diamond"}
+    return Series("scatter", x, y, name, unit=unit, **look)
 
 
 @dataclass(frozen=True)
@@ -309,8 +317,8 @@ def scaled(scale: str, values: Sequence[float], base: Axis, *, room: float = 0.1
         low = min(values, default=0.0)
         more = (high - low) * room or high * 0.02 or 1.0
         limits = max(0.0, low - more), high + more
-    form = Axis(base.label, "log" if scale == "log" else "linear", limits)
-    return Axis(**{**form.__dict__, "tick_form": base.tick_form})
+    kind: Literal["log", "linear"] = "log" if scale == "log" else "linear"
+    return Axis(base.label, kind, limits, tick_form=base.tick_form)
 
 
 def depth_axis(depths: Sequence[int]) -> Axis:

@@ -6,6 +6,7 @@ The stages of an I/O add up to its latency, so their means add up to the mean la
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def _by_load(chart_id: str, runs: Sequence[Run]) -> Chart | None:
     )
 
 
-def _bar(stage: str, labels: Sequence[str], lengths: Sequence[float], unit: str) -> Series:
+def _bar(stage: str, labels: Sequence[float | str], lengths: Sequence[float], unit: str) -> Series:
     colour, pattern = _looks(stage)
     return Series(
         "bar",
@@ -172,7 +173,6 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
     series, views = [], {}
     for view, (unit, label) in UNITS.items():
         for name in names:
-            colour, pattern = _looks(name)
             x: list[float] = []
             y: list[float] = []
             start = end = 0.0
@@ -188,19 +188,8 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
                 start += phase.timeline.n
             x.append(end)  # a step ends where the next begins, so the last one needs an end
             y.append(y[-1])
-            series.append(
-                Series(
-                    "area",
-                    x,
-                    y,
-                    title(name),
-                    unit=unit,
-                    colour=colour,
-                    pattern=pattern,
-                    steps=True,
-                    hover="{y} {unit}",
-                )
-            )
+            area = _bar(name, x, y, unit)
+            series.append(replace(area, kind="area", steps=True, hover="{y} {unit}"))
         shown = tuple(range(len(series) - len(names), len(series)))
         limits = model.from_zero(highest) if unit == "µs" else (0, 100)
         views[view] = View(shown, y=Axis(label, limits=limits))
@@ -226,20 +215,8 @@ def gap(chart_id: str, runs: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:
     for name in names:
         lengths = [next((p.us for p in load.parts if p.stage == name), 0.0) for load in gaps]
         series.append(_bar(name, labels, lengths, "µs"))
-    whole = [load.us for load in gaps]
-    series.append(
-        Series(
-            "scatter",
-            labels,
-            whole,
-            "All stages",
-            unit="µs",
-            colour="@ink",
-            marker=9,
-            symbol="diamond",
-            hover="{name}: {y} {unit}",
-        )
-    )
+    whole = model.diamonds(labels, [load.us for load in gaps], "All stages", "µs", "@ink")
+    series.append(replace(whole, hover="{name}: {y} {unit}"))
     axis, height = _names_axis(labels)
     first, second = (run.name for run in runs)
     value = Axis("difference in µs per I/O", tick_form="signed")

@@ -137,10 +137,7 @@ def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool, sensors: bool = 
 
     Views: "linear", "log", and for the last seconds "close".
     """
-    panes = [
-        Pane("ios", EACH_SECOND, "IOPS"),
-        *(_sensors(runs) if whole and sensors else []),
-    ]
+    panes = [Pane("ios", EACH_SECOND, "IOPS"), *(_sensors(runs) if whole and sensors else [])]
     parts = {id(run): _window(run, whole) for run in runs}
     series = []
     for place, pane in enumerate(panes):

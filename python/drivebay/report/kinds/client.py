@@ -45,55 +45,47 @@ def _consistency_bars(measured: Measured) -> list[BarOf]:
 def _consistency_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """Scatter of the whole run and of its last seconds, then latency and stages."""
     inner = latencies.inside(prefix, runs)
-    lead = "One point per second."
     windows = {run.measured.figures["mean_iops"].n for run in runs}
-    ends = [run.measured.consistency for run in runs]
-    last = [_spread(consistency.window if consistency else None) for consistency in ends]
     if any(run.colour == SELF for run in runs):
         part = Switch("part", "Part", (("whole", "Whole run"), ("last", "Last seconds")))
         title = "IOPS over time" + time.with_sensors(runs)
         chart = time.scatter_both(f"{prefix}-seconds", runs[0])
-        lead = f"{lead[:-1]}; mean and sd refer to the last seconds."
+        lead = "One point per second; mean and sd refer to the last seconds."
         scales = (model.LOG, model.LINEAR, model.CLOSE)
+        last = [_spread(window) for window in _windows(runs)]
         return [_scatter(title, chart, runs, last, lead, scales, part), *inner]
-    whole = [_spread(run.measured.steps[0].ios) for run in runs]
-    both = (model.LOG, model.LINEAR)
-    name = f"last {min(windows):,} s" if len(windows) == 1 else "last seconds"
+    title = "IOPS over time, whole run" + time.with_sensors(runs)
+    end = f"last {min(windows):,} s" if len(windows) == 1 else "last seconds"
     return [
-        _scatter(
-            "IOPS over time, whole run" + time.with_sensors(runs),
-            time.scatter(f"{prefix}-whole", runs, whole=True),
-            runs,
-            whole,
-            lead,
-            both,
-            sensors=time.sensor_notes(runs),
-        ),
-        _scatter(
-            f"IOPS over time, {name}",
-            time.scatter(f"{prefix}-end", runs, whole=False),
-            runs,
-            last,
-            lead,
-            (model.LINEAR, model.LOG, model.CLOSE),
-        ),
+        scatter_panel(f"{prefix}-whole", runs, title, sensors=True),
+        scatter_panel(f"{prefix}-end", runs, f"IOPS over time, {end}", whole=False),
         *inner,
     ]
 
 
 def scatter_panel(
-    chart_id: str, runs: Sequence[Run], title: str, *, height: int, whole: bool = True
+    chart_id: str,
+    runs: Sequence[Run],
+    title: str,
+    *,
+    whole: bool = True,
+    sensors: bool = False,
+    height: int | None = None,
 ) -> Panel:
-    """Scatter of the run or of its last seconds on its own, for all runs."""
-    chart = time.scatter(chart_id, runs, whole=whole, sensors=False)
-    ends = [run.measured.consistency for run in runs]
-    spreads = [consistency.window if consistency else None for consistency in ends]
-    spreads = [run.measured.steps[0].ios for run in runs] if whole else spreads
+    """Scatter of the run, with or without its sensors, or of its last seconds, for all runs."""
+    chart = time.scatter(chart_id, runs, whole=whole, sensors=sensors)
+    spreads = [run.measured.steps[0].ios for run in runs] if whole else _windows(runs)
     scales = (model.LOG, model.LINEAR) if whole else (model.LINEAR, model.LOG, model.CLOSE)
-    chart = replace(chart, height=height)
-    tint = time.sensor_notes(runs)[-1:] if whole else ()
-    samples = [_spread(consistency) for consistency in spreads]
-    return _scatter(title, chart, runs, samples, "One point per second.", scales, sensors=tint)
+    chart = replace(chart, height=height or chart.height)
+    notes = time.sensor_notes(runs)[0 if sensors else -1 :] if whole else ()
+    samples = [_spread(spread) for spread in spreads]
+    return _scatter(title, chart, runs, samples, "One point per second.", scales, sensors=notes)
+
+
+def _windows(runs: Sequence[Run]) -> list[Spread | None]:
+    """IOPS of the last seconds of each run; None for a run that was too short."""
+    known = [run.measured.consistency for run in runs]
+    return [consistency.window if consistency else None for consistency in known]
 
 
 def _scatter(

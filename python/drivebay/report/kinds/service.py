@@ -8,6 +8,7 @@ other test.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from drivebay.analysis import latency as figures
@@ -77,14 +78,7 @@ def _qos_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
         return generic.panels(prefix, runs)
     axis = Axis("achieved IOPS", tick_form="si", include=0)
     return [
-        over(
-            f"{prefix}-load",
-            runs,
-            "Latency by IOPS",
-            axis,
-            lambda phase: phase.step.iops,
-            wide=True,
-        ),
+        over(f"{prefix}-load", runs, "Latency by IOPS", axis, attrgetter("step.iops"), wide=True),
         time.over_time(prefix, runs, latency=True),
         *latency.inside(prefix, runs),
     ]

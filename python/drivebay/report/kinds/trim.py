@@ -47,14 +47,8 @@ def _check_remarks(measured: Measured) -> list[str]:
 def _write_bars(measured: Measured) -> list[BarOf]:
     """Rate after TRIM relative to the clean drive, then both rates."""
     shown = [measured.figures[key] for key in measured.main if key in measured.figures]
-    rates = [
-        BarOf(figure.key, figure.label, "MB/s", half=True)
-        for figure in shown
-        if figure.unit == "MB/s"
-    ]
     return [
-        *(BarOf(figure.key, figure.label, "%") for figure in shown if figure.unit == "%"),
-        *rates,
+        BarOf(figure.key, figure.label, figure.unit, half=figure.unit == "MB/s") for figure in shown
     ]
 
 

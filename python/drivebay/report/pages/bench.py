@@ -173,12 +173,9 @@ def against(review: Shown, others: Sequence[Shown], test_id: str) -> dict[str, l
     """Sentences on the difference between this review and each later one that ran this variant."""
     lines: dict[str, list[str]] = {}
     for other in others:
-        if (
-            None in (review.entry, other.entry)
-            or other.variants.get(test_id) != review.variants[test_id]
-        ):
+        same = other.variants.get(test_id) == review.variants[test_id]
+        if review.entry is None or other.entry is None or not same:
             continue
-        assert review.entry is not None and other.entry is not None
         lines_of = explain.compared(
             explain.explain(review.entry.review.tests[test_id]),
             explain.explain(other.entry.review.tests[test_id]),

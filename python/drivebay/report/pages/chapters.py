@@ -128,11 +128,8 @@ def _picture(page: Page) -> Html | None:
     if len(places) < 2:
         return None
     rows = [
-        replace(
-            Bar(place.measured.test.title, place.times, "@c1", text=f"{place.times:.2f}"),
-            doubted=place.doubted,
-        )
-        for place in places
+        Bar(p.measured.test.title, p.times, "@c1", text=f"{p.times:.2f}", doubted=p.doubted)
+        for p in places
     ]
     title = f"Relative to the median of {verdict.others_of(page.entries[0])}"
     panel = bar_panel("bars-summary", title, "median = 1", rows, better="higher")
@@ -163,13 +160,8 @@ def _among(page: Page) -> list[Child]:
         body += _notes(page)
         if alone:
             names = ", ".join(map(inside, alone))
-            body.append(
-                el(
-                    "p",
-                    f"No drive of the catalog has comparable results for: {names}.",
-                    class_="small",
-                )
-            )
+            text = f"No drive of the catalog has comparable results for: {names}."
+            body.append(el("p", text, class_="small"))
     return body
 
 
@@ -373,16 +365,13 @@ def _heat(page: Page) -> list[Child]:
     if not runs:
         return []
     panel = time.over_time("heat", runs)
-    results = [
-        f"{quantity(thermal.before.mean, 'MB/s')} for {thermal.fall_s or thermal.before.n:,} s"
-        + (
-            f", then {quantity(thermal.after.mean, 'MB/s')}"
-            if thermal.after
-            else ", no sustained drop"
+    results = []
+    for thermal in filter(None, (run.measured.thermal for run in runs)):
+        first, seconds = quantity(thermal.before.mean, "MB/s"), thermal.fall_s or thermal.before.n
+        then = (
+            f"then {quantity(thermal.after.mean, 'MB/s')}" if thermal.after else "no sustained drop"
         )
-        for run in runs
-        if (thermal := run.measured.thermal)
-    ]
+        results.append(f"{first} for {seconds:,} s, {then}")
     chart = replace(panel.chart, height=CHART_PX + 75 * (len(panel.chart.y) - 1))
     return [
         el("p", runs[0].measured.test.title, ".", class_="lede"),

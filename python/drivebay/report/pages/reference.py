@@ -157,10 +157,11 @@ def conditions(result: Result) -> list[Child]:
     body: list[Child] = []
     if conditions.warnings:
         body.append(el("h3", "Validity warnings"))
-        items = [
-            el("li", warning.sentence, _where(warning.test_ids, len(result.done)))
-            for warning in conditions.warnings
-        ]
+        items = []
+        for warning in conditions.warnings:
+            some = len(warning.test_ids) < len(result.done)
+            where = f" ({', '.join(warning.test_ids)})" if some else ""
+            items.append(el("li", warning.sentence, where))
         body.append(el("ul", items))
     rows: list[list[Child]] = []
     for test_id, count in conditions.interruptions.items():
@@ -172,16 +173,10 @@ def conditions(result: Result) -> list[Child]:
     for name, text, _ in flat(conditions.host):
         rows.append([label(name), text])
     if conditions.seconds:
-        missed = (
-            f"{conditions.missed_seconds} missed" if conditions.missed_seconds else "none missed"
-        )
-        rows.append(["Telemetry", f"{conditions.seconds:,} seconds, {missed}"])
+        missed = conditions.missed_seconds or "none"
+        rows.append(["Telemetry", f"{conditions.seconds:,} seconds, {missed} missed"])
     rows += [["Sampled every second", source] for source in conditions.read]
     rows += [[f"Not available: {source}", why] for source, why in conditions.absent.items()]
     if rows:
         body.append(table(["", ""], rows, caption="Conditions", kind="data narrow"))
     return body
-
-
-def _where(test_ids: tuple[str, ...], tests: int) -> str:
-    return "" if len(test_ids) == tests else f" ({', '.join(test_ids)})"

@@ -22,13 +22,25 @@ from drivebay.report.peers import competitors
 from drivebay.report.peers.digest import Json
 from drivebay.report.render.page import Page
 from drivebay.report.render.svg import picture, tiles
-from drivebay.results.manifest import Tool
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'self' file:; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
 
+SIMULATED = (
+    "The drive, its flash, its firmware and the host are simulated in virtual time. Specification "
+    "lists every parameter with its source."
+)
+MEASURED = (
+    "The figures were measured on the drive named above, with the tool and on the machine named "
+    "here."
+)
+UNITS = (
+    "Data rates are decimal: 1 MB/s is 1,000,000 bytes per second. Percentiles are nearest-rank "
+    "percentiles of exact counts, given as the upper edge of a histogram bin at most 1.6 % wide; "
+    "they are never averaged. Mean latency is the mean over all I/Os."
+)
 DETAILS = "Details: method, latency breakdown and all figures of every test, sources"
 
 
@@ -96,13 +108,6 @@ def all_panels(
     return [*page.pictures, *page.panels]
 
 
-def _build(tool: Tool) -> list[list[Child]]:
-    """Digests of the code that computed the result, if recorded."""
-    if tool.core is None:
-        return []
-    return [["Build", f"core {tool.core}, Python sources {tool.python}"]]
-
-
 def document(
     page: Page,
     links: Sequence[tuple[str, str]],
@@ -113,6 +118,8 @@ def document(
     library: str | None = None,
 ) -> str:
     """Page with its charts; `links` are its sections: (anchor, title)."""
+    who = "; ".join(who_of(entry) for entry in page.entries)
+    pictures = {panel.chart.id: picture(panel, who) for panel in page.pictures}
     scripts = [
         [
             packed(json.dumps(chart, separators=(",", ":"), allow_nan=False), f"data-{name}")
@@ -120,19 +127,12 @@ def document(
         ],
         packed_plotly() if library is None else None,
         el("script", Html(chart_script() + asset("page.js")), data_library=library),
-        packed(json.dumps(_pictures(page)), "pictures") if page.pictures else None,
+        packed(json.dumps(pictures), "pictures") if pictures else None,
     ]
-    who = "; ".join(who_of(entry) for entry in page.entries)
     skip = el("a", "Skip to the review", href="#top", class_="skip")
     body_of = el("body", skip, tiles(page.panels), _bar(links, home), main, scripts, data_who=who)
     html = el("html", head(title, POLICY), body_of, lang="en")
     return f"<!doctype html>\n{html}\n"
-
-
-def _pictures(page: Page) -> dict[str, str]:
-    """Bars as SVG for saving, by id."""
-    who = "; ".join(who_of(entry) for entry in page.entries)
-    return {panel.chart.id: picture(panel, who) for panel in page.pictures}
 
 
 def head(title: str, policy: str, style: str = "") -> Html:
@@ -180,23 +180,16 @@ def _about(all_entries: Sequence[Entry]) -> Html:
         result = entry.review.result
         if len(all_entries) > 1:
             body.append(el("h3", entry.name))
-        body.append(
-            el(
-                "p",
-                "The drive, its flash, its firmware and the host are simulated in virtual time. "
-                "Specification lists every parameter with its source."
-                if result.simulated
-                else "The figures were measured on the drive named above, with the tool and on the "
-                "machine named here.",
-            )
-        )
+        body.append(el("p", SIMULATED if result.simulated else MEASURED))
         rows: list[list[Child]] = [
             ["Tool", f"drivebay {result.tool.version}"],
             ["Commit", result.tool.git_commit or "unknown"],
-            *_build(result.tool),
             ["Suite", f"{result.suite.name}: {result.suite.source}"],
             ["Seed", str(result.seed)],
         ]
+        if result.tool.core is not None:
+            build = f"core {result.tool.core}, Python sources {result.tool.python}"
+            rows.insert(2, ["Build", build])
         rows += [[reference.label(name), text] for name, text, _ in reference.flat(result.host)]
         drive_time = sum(
             phase.timeline.seconds_total
@@ -207,14 +200,7 @@ def _about(all_entries: Sequence[Entry]) -> Html:
         body.append(table(["", ""], rows, caption="This review", kind="data narrow"))
         body += reference.health(result)
         body += reference.conditions(result)
-    body.append(
-        el(
-            "p",
-            "Data rates are decimal: 1 MB/s is 1,000,000 bytes per second. Percentiles are nearest-"
-            "rank percentiles of exact counts, given as the upper edge of a histogram bin at most "
-            "1.6 % wide; they are never averaged. Mean latency is the mean over all I/Os.",
-        )
-    )
+    body.append(el("p", UNITS))
     return el("section", el("h2", "About"), body, id="about", class_="page")
 
 

@@ -209,16 +209,15 @@ def method(test: Test) -> Html:
     if test.metric_window_s is not None:
         rows.append(("Result from", f"the last {number(test.metric_window_s)} s"))
     if len(test.metric_queue_depths) > 1:
-        rows.append(("Result from", f"queue depths {_list(test.metric_queue_depths)}"))
+        depths = ", ".join(map(str, test.metric_queue_depths))
+        rows.append(("Result from", f"queue depths {depths}"))
     stable = test.phases[0].workload.until_stable
     if stable is not None:
-        rows.append(
-            (
-                "Ends when",
-                f"all rates of the last {stable.window_s} s are within "
-                f"{stable.within_percent:g} % of their mean, after at least {stable.min_s} s",
-            )
+        end = (
+            f"all rates of the last {stable.window_s} s are within {stable.within_percent:g} % of "
+            f"their mean, after at least {stable.min_s} s"
         )
+        rows.append(("Ends when", end))
     rows.append(("Source", linked(test.source)))
     return details(
         f"Method: {test.title}",
@@ -265,10 +264,6 @@ def _load(phase: Phase) -> str:
     text = load(phase.workload) if special is None else special.words()
     text += tenancy(phase)
     return f"{text} (preceded by: {', '.join(before)})" if before else text
-
-
-def _list(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values))
 
 
 def explained(runs: Sequence[Run]) -> Html | None:

@@ -219,12 +219,9 @@ def _value(row: Headline | None, *, published: bool = False) -> Html:
     texts += [f"±{GAP}{number(row.spread)}"] if row.spread is not None and not texts else []
     texts += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
     below = el("small", ", ".join(texts), title=f"{row.spread_kind}; {row.n_kind}")
-    said_of = (
-        el("small", f"published: {row.published_text}", class_="said")
-        if published and row.published_text
-        else None
-    )
-    return el("td", el("span", quantity(row.value, row.unit), class_="num"), below, said_of)
+    shown = published and row.published_text
+    printed = el("small", f"published: {row.published_text}", class_="said") if shown else None
+    return el("td", el("span", quantity(row.value, row.unit), class_="num"), below, printed)
 
 
 def _compared(row: Headline) -> list[Html]:

@@ -63,9 +63,8 @@ def render(about: About, study: Study) -> str:
 
 
 def _header(about: About, study: Study) -> Html:
-    chips = [el("span", "simulated", class_="chip virtual")]
-    if not about.simulated:
-        chips = [el("span", "measured", class_="chip real")]
+    kind, look = ("simulated", "virtual") if about.simulated else ("measured", "real")
+    chips = [el("span", kind, class_=f"chip {look}")]
     if about.shortened:
         chips.append(el("span", "shortened runs", class_="chip warn"))
     done = about.runs - len(about.failed)
@@ -129,11 +128,10 @@ def _strongest(figure: FigureEffects) -> list[str]:
 
 def _figure_part(page: Page, prefix: str, figure: FigureEffects) -> Html:
     mean, n = quantity(figure.mean, figure.unit), f"{figure.n:,}"
-    if not figure.effects:
-        text = f"Mean of {n} runs: {mean}. No parameter was varied."
-        return el("div", el("h3", figure.label), el("p", text), class_="test")
-    if not figure.varies:
+    if not figure.effects or not figure.varies:
         text = f"{mean} in all {n} runs: no parameter has an effect."
+        if not figure.effects:
+            text = f"Mean of {n} runs: {mean}. No parameter was varied."
         return el("div", el("h3", figure.label), el("p", text), class_="test")
     top = max(level.mean + (level.sd or 0) for e in figure.effects for level in e.levels if level.n)
     panels = [

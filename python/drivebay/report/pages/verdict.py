@@ -12,6 +12,7 @@ import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from drivebay.analysis import Measured, trust
@@ -39,6 +40,7 @@ SERVICE_MAX = 2
 """Most tests of latency at shares of a rate that the verdict tells of."""
 RIVALS = 2
 AGAINST_MAX = 4
+STRENGTH = attrgetter("times")
 
 
 @dataclass(frozen=True)
@@ -157,13 +159,7 @@ def sentences(entry: Entry, peers: Sequence[Json]) -> list[str]:
 def paragraphs(entry: Entry, peers: Sequence[Json]) -> list[list[Sentence]]:
     """The sentences of the verdict."""
     tests = list(entry.review.tests.values())
-    return [
-        _heat(tests),
-        _long_run(tests),
-        _service(tests),
-        _standing(entry, peers),
-        _wrong(entry),
-    ]
+    return [_heat(tests), _long_run(tests), _service(tests), _standing(entry, peers), _wrong(entry)]
 
 
 def _heat(tests: Sequence[Measured]) -> list[Sentence]:
@@ -175,7 +171,8 @@ def _heat(tests: Sequence[Measured]) -> list[Sentence]:
         who = f"{short_title(one.test)}: " if loads.count(load) > 1 else ""
         lines += sequential(run, load=load, who=who)
     known = [one for one in tests if one.test.kind == "consistency" and one.phases][:1]
-    share = next((_share(one, "throttle") for one in known), 0.0)
+    stages = [stage for one in known for stage in one.phases[0].stages]
+    share = sum(stage.share_percent for stage in stages if stage.stage == "throttle")
     if share >= WORTH_PERCENT:
         gain = 100 * share / (100 - share)
         lines.append(Sentence("hot", load=_load(known[0]), share=share, gain=gain))
@@ -187,11 +184,6 @@ def _load(measured: Measured) -> str:
     load = measured.test.phases[0].workload
     kinds = {0: "writes", 100: "reads"}
     return f"{load.pattern} {kinds.get(int(load.read_percent), 'reads and writes')}"
-
-
-def _share(measured: Measured, stage: str) -> float:
-    """Share of a stage in the latency of the first load, in percent."""
-    return sum(one.share_percent for one in measured.phases[0].stages if one.stage == stage)
 
 
 def sequential(thermal: Thermal, *, load: str, who: str = "") -> list[Sentence]:
@@ -261,10 +253,10 @@ def _standing(entry: Entry, peers: Sequence[Json]) -> list[Sentence]:
     good, bad = ([place for place in known if place.counts(sign)] for sign in (1, -1))
     lines = []
     if good:
-        best = max(good, key=_strength)
+        best = max(good, key=STRENGTH)
         lines.append(Sentence("best", **group, title=best.title, times=best.times))
     if bad:
-        worst = min(bad, key=_strength)
+        worst = min(bad, key=STRENGTH)
         claim = {**group, "title": worst.title, "times": worst.times}
         lines.append(Sentence("also" if good else "worst", **claim))
         lines += _cause(worst.measured.phases[0].stages)
@@ -309,17 +301,13 @@ def _range(entry: Entry) -> list[Sentence]:
     return [Sentence("range", low=low, slowest=slowest, high=high, fastest=fastest)]
 
 
-def _strength(place: Place) -> float:
-    return place.times
-
-
 # --- the conclusion -------------------------------------------------------------------------------
 
 
 def conclusion(entry: Entry, peers: Sequence[Json]) -> list[tuple[str, list[Sentence]]]:
     """Suitable and unsuitable uses, uses for which the model is wrong, and the nearest rivals."""
     every = places(entry, peers)
-    known = sorted((one for one in every if not one.doubted), key=_strength, reverse=True)
+    known = sorted((one for one in every if not one.doubted), key=STRENGTH, reverse=True)
 
     def said(some: list[Place], sign: int) -> list[Sentence]:
         uses = [(one, _use(one.measured)) for one in some if one.counts(sign)]

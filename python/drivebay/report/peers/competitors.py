@@ -71,9 +71,8 @@ def load_quick(folder: Path | None = None) -> list[Json]:
     """Digests of shortened runs with figures and `loads` only; [] if none are shipped."""
     path = (folder or data.path(FOLDER)) / f"{QUICK}{ENDING}"
     document = _unpacked(path) if path.exists() else {}
-    return (
-        [_known(drive) for drive in document["drives"]] if document.get("format") == FORMAT else []
-    )
+    drives = document["drives"] if document.get("format") == FORMAT else ()
+    return [_known(drive) for drive in drives]
 
 
 def _unpacked(path: Path) -> Json:

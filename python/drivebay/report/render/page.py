@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drivebay.report.base import theme
-from drivebay.report.base.markup import Child, Html, chart_text, el
+from drivebay.report.base.markup import Child, Html, chart_text, el, save_button
 from drivebay.report.base.runs import Entry
 from drivebay.report.charts.model import (
     Axis,
@@ -70,14 +70,7 @@ def figure(panel: Panel) -> Html:
         for note in panel.notes
     ]
     saves = [
-        el(
-            "button",
-            form,
-            type="button",
-            data_save=form.lower(),
-            data_of=chart_id,
-            aria_label=f"Save as {form}: {panel.title}",
-        )
+        save_button(form, panel.title, data_save=form.lower(), data_of=chart_id)
         for form in ("CSV", "PNG", "SVG")
     ]
     link = el("a", "Link", href=f"#chart-{chart_id}", aria_label=f"Link to {panel.title}")
@@ -259,25 +252,15 @@ def _trace(chart: Chart, series: Series) -> Json:
     trace |= {"hovertemplate": _hover(chart, series)} if series.hover else {"hoverinfo": "skip"}
     if series.notes:
         trace["customdata"] = list(series.notes)
-    if series.spread is not None and any(series.spread):
-        trace["error_y"] = {
-            "type": "data",
-            "array": rounded(series.spread),
-            "thickness": 1,
-            "width": 3,
-            "color": "@ink" if series.kind == "bar" else series.colour,
-        }
-    if any(series.ends):
-        both = list(zip(series.whiskers, series.y, strict=True))
-        trace["error_y"] = {
-            "type": "data",
-            "symmetric": False,
-            "array": rounded([high - y for (_, high), y in both]),
-            "arrayminus": rounded([y - low for (low, _), y in both]),
-            "thickness": 1,
-            "width": 3,
-            "color": "@ink",
-        }
+    if whiskers := series.whiskers:
+        both = list(zip(whiskers, series.y, strict=True))
+        ends: Json = {"array": rounded(series.spread or ())}
+        if any(series.ends):
+            lower = rounded([y - low for (low, _), y in both])
+            upper = rounded([high - y for (_, high), y in both])
+            ends = {"symmetric": False, "array": upper, "arrayminus": lower}
+        colour = "@ink" if series.kind == "bar" or any(series.ends) else series.colour
+        trace["error_y"] = {"type": "data", **ends, "thickness": 1, "width": 3, "color": colour}
     return trace | _STYLES[series.kind](chart, series)
 
 
