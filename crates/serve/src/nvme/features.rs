@@ -14,7 +14,7 @@ use drivebay_wire::nvme::{AdminOpcode, Feature, Select, Sqe, Status};
 
 use super::identity::{Identity, KEEP_ALIVE_GRAIN};
 use super::ocp;
-use super::subsystem::refuse_if;
+use super::refuse::refuse_if;
 
 /// Threshold that is never exceeded.
 const NEVER_OVER: u16 = 0xffff;

@@ -18,8 +18,8 @@ use zerocopy::FromBytes;
 
 use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
+use super::refuse::refuse_if;
 use super::reservations::{Access, Reservations};
-use super::subsystem::refuse_if;
 use super::{placement, zones};
 use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};

@@ -25,6 +25,7 @@ pub(crate) mod pci;
 mod placement;
 mod placement_logs;
 mod records;
+mod refuse;
 mod reservations;
 mod subsystem;
 pub mod tcp;

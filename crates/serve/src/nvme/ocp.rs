@@ -12,7 +12,7 @@ use drivebay_wire::nvme::{LogPage, OcpLatency, OcpSmart, Status, ocp_trailer};
 use zerocopy::IntoBytes;
 
 use super::identity::Identity;
-use super::subsystem::refuse_if;
+use super::refuse::refuse_if;
 use crate::faults::{Fault, Kind};
 use crate::interface::drive::Drive;
 use crate::interface::latency_monitor::{LatencyCounts, LatencySettings};

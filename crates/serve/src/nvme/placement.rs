@@ -20,7 +20,7 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
-use super::subsystem::refuse_if;
+use super::refuse::refuse_if;
 use super::timestamp::Timestamp;
 use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{Namespace, Placement, SECTOR_SHIFT};

@@ -18,7 +18,7 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
-use super::subsystem::refuse_if;
+use super::refuse::refuse_if;
 use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
 

@@ -14,6 +14,7 @@ use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Stat
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
 use super::records::Records;
+use super::refuse::refuse_if;
 use super::reservations::SharedReservations;
 use super::tcp::Secrets;
 use super::{placement, zones};
@@ -334,11 +335,6 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
         Status::INVALID_QUEUE_SIZE => DWORD_10 + 2,
         _ => NO_LOCATION,
     }
-}
-
-/// Ends a command with a status, which a retry does not change, if it is wrong.
-pub(super) fn refuse_if(is_wrong: bool, status: Status) -> Result<(), Status> {
-    if is_wrong { Err(status.dnr()) } else { Ok(()) }
 }
 
 /// Checks the flags that say how a command's data pointer is read: PRPs over PCIe, an SGL over

@@ -19,7 +19,7 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-use super::subsystem::refuse_if;
+use super::refuse::refuse_if;
 use crate::namespace::{Namespace, ZONED_BLOCK_SHIFT};
 use crate::request::{Op, Request};
 

@@ -13,7 +13,8 @@ use crate::lock::lock;
 use crate::nvme::events::Event;
 use crate::nvme::identity::NSID_ALL;
 use crate::nvme::records::{ABORTED_BY_FORMAT, ABORTED_BY_SANITIZE, EXTENDED, SHORT, Sanitization};
-use crate::nvme::subsystem::{Subsystem, refuse_if, status_of};
+use crate::nvme::refuse::refuse_if;
+use crate::nvme::subsystem::{Subsystem, status_of};
 
 impl Subsystem {
     pub(super) fn format(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {

@@ -5,7 +5,8 @@ use drivebay_wire::nvme::{PersistentKind, Sqe, Status};
 
 use super::answer::{Answer, done};
 use crate::nvme::records::{Firmware, SLOTS};
-use crate::nvme::subsystem::{Subsystem, refuse_if};
+use crate::nvme::refuse::refuse_if;
+use crate::nvme::subsystem::Subsystem;
 
 /// Largest firmware image, bytes. guess: the size of real ones.
 const IMAGE_MAX: usize = 4 << 20;

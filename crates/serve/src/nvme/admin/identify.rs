@@ -11,7 +11,8 @@ use crate::nvme::controller::Controller;
 use crate::nvme::identity::{Kind, NSID_ALL};
 use crate::nvme::io::is_valid;
 use crate::nvme::placement::GROUP;
-use crate::nvme::subsystem::{Subsystem, refuse_if};
+use crate::nvme::refuse::refuse_if;
+use crate::nvme::subsystem::Subsystem;
 use crate::nvme::{ocp, zones};
 
 impl Subsystem {

@@ -12,8 +12,9 @@ use crate::interface::drive::Drive;
 use crate::lock::lock;
 use crate::nvme::identity::{Kind, NSID_ALL};
 use crate::nvme::records::telemetry_page;
+use crate::nvme::refuse::refuse_if;
 use crate::nvme::reservations::Reservations;
-use crate::nvme::subsystem::{Subsystem, refuse_if};
+use crate::nvme::subsystem::Subsystem;
 use crate::nvme::{logs, ocp, placement_logs, zones};
 
 impl Subsystem {

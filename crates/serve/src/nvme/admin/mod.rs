@@ -19,8 +19,9 @@ use self::answer::invalid_opcode;
 pub(super) use self::answer::{Answer, NOT_ABORTED, Outcome, done, part_of_page};
 use super::identity::{Kind, NSID_ALL};
 use super::io::{Transfer, active};
+use super::refuse::refuse_if;
 use super::reservations::Access;
-use super::subsystem::{Subsystem, refuse_if};
+use super::subsystem::Subsystem;
 use super::{features, placement};
 use crate::interface::drive::Drive;
 

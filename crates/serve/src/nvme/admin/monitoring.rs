@@ -10,7 +10,8 @@ use crate::nvme::events::{Event, TELEMETRY_NOTICES};
 use crate::nvme::identity::{Kind, NSID_ALL, SELF_TEST_MINUTES, kelvin};
 use crate::nvme::logs;
 use crate::nvme::records::{ABORTED_BY_COMMAND, ABORTED_BY_RESET, EXTENDED, SHORT};
-use crate::nvme::subsystem::{Subsystem, refuse_if};
+use crate::nvme::refuse::refuse_if;
+use crate::nvme::subsystem::Subsystem;
 
 /// Time of the short self-test. guess: the specification allows two minutes.
 const SHORT_SELF_TEST: Nanos = Nanos::secs(60);

@@ -23,7 +23,8 @@ use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::{Effect, Flags};
 use crate::nvme::identity::Kind;
 use crate::nvme::io::{self as nvm, Finished, InflightCommands, Progress, Transfer};
-use crate::nvme::subsystem::{Shared as Subsystem, check_flags, refuse_if};
+use crate::nvme::refuse::refuse_if;
+use crate::nvme::subsystem::{Shared as Subsystem, check_flags};
 use crate::request::Completion;
 
 /// Commands taken from one queue before those of the next.

@@ -17,7 +17,8 @@ use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
 use crate::nvme::identity::Kind;
 use crate::nvme::io::{self, Finished, InflightCommands, Progress, Transfer};
-use crate::nvme::subsystem::{Shared, Subsystems, check_flags, refuse_if};
+use crate::nvme::refuse::refuse_if;
+use crate::nvme::subsystem::{Shared, Subsystems, check_flags};
 use crate::request::Completion;
 
 /// Most data of a PDU to the controller (MAXH2CDATA), and of a command (MDTS allows no more).
