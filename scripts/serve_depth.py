@@ -100,6 +100,8 @@ class Tcp:
         queue = Queue(address)
         queue.connect(NQN, queue=number, controller=controller, entries=256)
         self.socket = queue.socket
+        # A client without Nagle's algorithm, as Linux's driver is.
+        self.socket.setsockopt(socket_.IPPROTO_TCP, socket_.TCP_NODELAY, 1)
         self.received = bytearray()
 
     def submit(self, tag: int, offset: int, is_read: bool) -> None:
