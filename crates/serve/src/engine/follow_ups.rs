@@ -61,14 +61,20 @@ pub(super) struct FollowUps {
 impl FollowUps {
     /// Records an answer: its completion time, and the current time on the host's clock.
     pub fn answer(&mut self, session: SessionId, at: Nanos, host: Nanos) {
-        let answers = &mut self.clients.entry(session).or_default().answers;
+        // A session that has ended follows no answer.
+        let Some(Client { answers, .. }) = self.clients.get_mut(&session) else { return };
         let place = answers.partition_point(|&(other, _)| other <= at);
         answers.insert(place, (at, host));
     }
 
+    /// Expects nothing more of a session that has ended.
+    pub fn end(&mut self, session: SessionId) {
+        self.clients.remove(&session);
+    }
+
     /// Returns the arrival time of a request that the server reads at `now`.
     pub fn arrival(&mut self, session: SessionId, now: Nanos) -> Nanos {
-        let Some(client) = self.clients.get_mut(&session) else { return now };
+        let client = self.clients.entry(session).or_default();
         let is_expected = client.is_expected();
         let Some((at, _)) = client.answers.pop_front() else { return now };
         client.streak = client.streak.saturating_add(self.is_on.into());

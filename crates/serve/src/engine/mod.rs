@@ -463,6 +463,11 @@ impl Engine {
         self.follow_ups.is_on = true;
     }
 
+    /// Waits for no more requests of a session that has ended.
+    pub(crate) fn end_session(&mut self, session: SessionId) {
+        self.follow_ups.end(session);
+    }
+
     /// Gives up requests that have not come in time; returns the longest time to wait for others,
     /// on the host's clock.
     pub(crate) fn patience(&mut self) -> Option<Nanos> {

@@ -328,6 +328,7 @@ impl EventLoop {
 
     fn take_out(&mut self, id: SessionId) -> Option<Box<dyn Session>> {
         let Entry { session, reported, .. } = self.sessions.remove(id)?;
+        self.engine.end_session(id);
         if let Some(protocol) = reported {
             self.engine.note(What::Disconnected { protocol });
         }
