@@ -25,19 +25,12 @@ impl Engine {
         let (drive, sectors) = (spec.raw.drive.name.clone(), self.store.sectors());
         let header = Header { drive, sectors, rules: Some(Rules::from_spec(spec)) };
         let mut recorder = Recorder::create(path, &header)?;
-        let mut lba = 0;
-        while lba < sectors {
-            for extent in self.store.extents(lba, sectors - lba, 1024)? {
-                let end = lba + extent.sectors;
-                let mut at = lba / PAGE_SECTORS * PAGE_SECTORS;
-                while extent.data && at < end {
-                    let mut piece = vec![0; (PIECE.min(sectors - at) * SECTOR_BYTES) as usize];
-                    self.store.read(at, &mut piece)?;
-                    recorder.begins_with(at, &piece);
-                    at += PIECE;
-                }
-                lba = end;
-            }
+        for (lba, count) in self.store.data_pieces(PIECE)? {
+            let at = lba / PAGE_SECTORS * PAGE_SECTORS;
+            let end = (lba + count).next_multiple_of(PAGE_SECTORS).min(sectors);
+            let mut piece = vec![0; ((end - at) * SECTOR_BYTES) as usize];
+            self.store.read(at, &mut piece)?;
+            recorder.begins_with(at, &piece);
         }
         self.recorder = Some(recorder);
         Ok(())

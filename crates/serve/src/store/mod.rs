@@ -47,9 +47,8 @@ pub enum HostDurability {
     None,
 }
 
-/// Bytes and extents of one step of [`Store::fill`].
+/// Bytes of one step of [`Store::fill`].
 const FILL_BYTES: usize = 1 << 20;
-const FILL_EXTENTS: usize = 256;
 
 enum Medium {
     File(DataFile),
@@ -297,19 +296,30 @@ impl Store {
             undo.flush_range(number, 0..self.sectors);
         }
         let piece = pattern.to_le_bytes().repeat(FILL_BYTES / size_of::<u32>());
-        let mut lba = 0;
-        while lba < self.sectors {
-            for Extent { sectors, data } in self.extents(lba, self.sectors - lba, FILL_EXTENTS)? {
-                let end = lba + sectors;
-                while data && lba < end {
-                    let bytes = FILL_BYTES.min(((end - lba) * SECTOR_BYTES) as usize);
-                    self.put(lba, &piece[..bytes], Limit::Holds)?;
-                    lba += bytes as u64 / SECTOR_BYTES;
-                }
-                lba = end;
-            }
+        for (lba, sectors) in self.data_pieces(FILL_BYTES as u64 / SECTOR_BYTES)? {
+            self.put(lba, &piece[..(sectors * SECTOR_BYTES) as usize], Limit::Holds)?;
         }
         Ok(())
+    }
+
+    /// All data in pieces of at most this number of sectors: first sector, and number of sectors.
+    ///
+    /// # Errors
+    /// As [`Store::extents`].
+    pub(crate) fn data_pieces(
+        &self,
+        most: u64,
+    ) -> io::Result<impl Iterator<Item = (u64, u64)> + use<>> {
+        let mut end = 0;
+        let ranges = self.extents(0, self.sectors, usize::MAX)?.into_iter().map(move |extent| {
+            end += extent.sectors;
+            (end - extent.sectors..end, extent.data)
+        });
+        let data = ranges.filter(|(_, is_data)| *is_data);
+        Ok(data.flat_map(move |(range, _)| {
+            let end = range.end;
+            range.step_by(most as usize).map(move |lba| (lba, most.min(end - lba)))
+        }))
     }
 
     /// Result of a sync that [`Store::apply`] requested, if it has completed.
@@ -485,22 +495,12 @@ impl Store {
         let mut piece = Vec::new();
         let is_shared = matches!(&self.medium, Medium::File(file) if file.reflink(out));
         if !is_shared {
-            let extents = self.extents(0, self.sectors, usize::MAX)?;
-            let data = extents.iter().filter(|extent| extent.data).map(|extent| extent.sectors);
-            check_room(out, data.sum::<u64>() * SECTOR_BYTES)?;
-        }
-        let mut lba = 0;
-        while !is_shared && lba < self.sectors {
-            for extent in self.extents(lba, self.sectors - lba, 1024)? {
-                let end = lba + extent.sectors;
-                while extent.data && lba < end {
-                    let sectors = (PIECE_PAGES * PAGE_SECTORS).min(end - lba);
-                    piece.resize((sectors * SECTOR_BYTES) as usize, 0);
-                    self.read(lba, &mut piece)?;
-                    out.write_all_at(&piece, lba * SECTOR_BYTES)?;
-                    lba += sectors;
-                }
-                lba = end;
+            let pieces = || self.data_pieces(PIECE_PAGES * PAGE_SECTORS);
+            check_room(out, pieces()?.map(|(_, sectors)| sectors).sum::<u64>() * SECTOR_BYTES)?;
+            for (lba, sectors) in pieces()? {
+                piece.resize((sectors * SECTOR_BYTES) as usize, 0);
+                self.read(lba, &mut piece)?;
+                out.write_all_at(&piece, lba * SECTOR_BYTES)?;
             }
         }
         for run in snapshot::runs(&self.snapshots[number..]) {
