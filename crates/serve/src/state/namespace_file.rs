@@ -6,13 +6,12 @@
 //! a start with other options uses those instead, as the user then wants other namespaces.
 
 use std::fmt::Display;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::ServeError;
-use crate::namespace::{KeptNamespace, NamespaceError, NamespaceOptions, NamespaceTable};
+use crate::namespace::{KeptNamespace, NamespaceOptions, NamespaceTable};
 use crate::state::sidecar;
 
 #[derive(Serialize, Deserialize)]
@@ -46,26 +45,21 @@ impl NamespaceFile {
         is_read_only: bool,
     ) -> Result<Option<NamespaceTable>, ServeError> {
         let path = self.path.display();
-        let (what, hint) = (
-            |why: &dyn Display| format!("the namespaces in {path}: {why}"),
-            format!("to start with those of --namespace: rm {path}"),
-        );
-        let error = |why: io::Error| ServeError::machine(what(&why), &hint);
-        let Some(content) = sidecar::load::<Content>(&self.path).map_err(error)? else {
+        let hint = format!("to start with those of --namespace: rm {path}");
+        let what = |why: &dyn Display| format!("the namespaces in {path}: {why}");
+        let content = sidecar::load::<Content>(&self.path);
+        let content = content.map_err(|why| ServeError::machine(what(&why), &hint))?;
+        let Some(content) = content.filter(|content| content.asked == self.asked) else {
             return Ok(None);
         };
-        if content.asked != self.asked {
-            return Ok(None);
-        }
-        let namespaces = NamespaceTable::restore(&content.namespaces, sectors, is_read_only);
-        // The error's own hint is about the drive, which is unchanged.
-        let first_line =
-            |why: NamespaceError| why.to_string().lines().next().unwrap_or("").to_owned();
-        let namespaces = namespaces.map(|mut all| {
-            all.set_placed(!content.is_placement_off);
-            Some(all)
-        });
-        namespaces.map_err(|why| ServeError::refused(what(&first_line(why)), &hint))
+        let restored = NamespaceTable::restore(&content.namespaces, sectors, is_read_only);
+        let mut namespaces = restored.map_err(|why| {
+            // The error's own hint is about the drive, which is unchanged.
+            let why = why.to_string();
+            ServeError::refused(what(&why.lines().next().unwrap_or_default()), &hint)
+        })?;
+        namespaces.set_placed(!content.is_placement_off);
+        Ok(Some(namespaces))
     }
 
     /// Saves the namespaces.

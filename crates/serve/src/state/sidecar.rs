@@ -10,8 +10,7 @@ use serde::de::DeserializeOwned;
 /// Returns the path of the file with this name.
 pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
     let mut path = state.as_os_str().to_owned();
-    path.push(".");
-    path.push(name);
+    path.push(format!(".{name}"));
     path.into()
 }
 
@@ -26,8 +25,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
 
 /// Replaces the file once the new content is on the disk.
 pub(crate) fn save(path: &Path, content: &impl Serialize) -> io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
+    let new = self::path(path, "new");
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec(content)?)?;
     file.sync_all()?;
