@@ -28,7 +28,8 @@ const OUTPUT_MAX: usize = 1 << 20;
 /// Most events per write to a client that follows: at most 64 KiB.
 const EVENTS_AT_A_TIME: usize = 64;
 
-const COMMANDS: &str = "drives, status, now, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
+const COMMANDS: &str = "drives, status, now, events, follow, power-cut, power-on, ambient CELSIUS, \
+    ana-state PORTAL STATE, fault JSON, no-faults, \
     resize BYTES, resize NSID BYTES, mark TEXT, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
@@ -112,6 +113,15 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
             let celsius = celsius.ok_or_else(refused)?;
             drive.set_ambient_c(celsius);
             json!({ "ambient_c": celsius })
+        }
+        ("ana-state", rest) => {
+            let (portal, state) = rest.split_once(' ').unwrap_or((rest, ""));
+            let form = |why: String| (why, "ana-state 1 inaccessible".to_owned());
+            let portal =
+                portal.parse().map_err(|_| form(format!("{portal} is no number of a portal")))?;
+            let state = serde_json::from_value(Value::from(state.trim_start()));
+            let state = state.map_err(|why| form(why.to_string()))?;
+            json!({ "ana_states": drive.set_access(portal, state).map_err(refusal)? })
         }
         ("fault", text) => {
             let fault = serde_json::from_str(text)

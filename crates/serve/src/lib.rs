@@ -53,8 +53,8 @@ pub use interface::report::Report;
 pub use interface::session::{Listen, Next, Session};
 pub use memory_limit::MemoryLimit;
 pub use namespace::{
-    BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceOptions,
-    NamespaceTable, NewNamespace, Placement,
+    AccessState, BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures,
+    NamespaceOptions, NamespaceTable, NewNamespace, Placement,
 };
 pub use pacing::clock::{Pace, TimeScale};
 pub use pacing::lateness::LatenessFigures;

@@ -5,6 +5,7 @@ mod contract;
 mod memory_drive;
 mod namespaces;
 mod nbd;
+mod nvme_access;
 mod nvme_commands;
 mod nvme_host;
 mod nvme_pci;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use drivebay_drive::{Counters, Health, Sanitize};
 use drivebay_serve::{
-    Completion, Control, ControlError, Data, Drive, Event, Extent, Fault, Io, Kind, LatencyMonitor,
-    Namespace, NamespaceFigures, NamespaceTable, Namespaces, NewNamespace, Op, PowerCut, Report,
-    Request, SessionId, Status,
+    AccessState, Completion, Control, ControlError, Data, Drive, Event, Extent, Fault, Io, Kind,
+    LatencyMonitor, Namespace, NamespaceFigures, NamespaceTable, Namespaces, NewNamespace, Op,
+    PowerCut, Report, Request, SessionId, Status,
 };
 use drivebay_units::Nanos;
 
@@ -255,6 +255,14 @@ impl Control for MemoryDrive {
 
     fn clear_faults(&mut self) {
         self.is_read_only = false;
+    }
+
+    fn set_access(
+        &mut self,
+        portal: usize,
+        _state: AccessState,
+    ) -> Result<Vec<AccessState>, ControlError> {
+        Err(ControlError::Portal(portal))
     }
 
     fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError> {

@@ -41,8 +41,15 @@ fn the_discovery_controller_names_the_subsystem_and_knows_no_drive() {
     let name = log[1024 + 256..].split(|&byte| byte == 0).next().unwrap();
     assert_eq!(name, NQN.as_bytes());
     assert_eq!(&log[1024 + 512..1024 + 521], b"127.0.0.1");
-    sqe.cdw10 = (0x02 | 127 << 16).into();
-    assert_eq!(rig.admin(&mut host, sqe, 512, &[]).0, Status::INVALID_LOG_PAGE.dnr());
+    for (page, status) in [
+        (0x00, Status::SUCCESS),
+        (0x02, Status::INVALID_LOG_PAGE.dnr()),
+        (0x05, Status::SUCCESS),
+        (0x12, Status::SUCCESS),
+    ] {
+        sqe.cdw10 = (page | 127 << 16).into();
+        assert_eq!(rig.admin(&mut host, sqe, 512, &[]).0, status, "{page:#x}");
+    }
     let id = rig.identify(&mut host, Cns::Controller);
     let id = IdentifyController::read_from_bytes(&id).unwrap();
     assert_eq!(id.oaes.get(), 1 << 31, "changes of the log would be told");
@@ -212,7 +219,7 @@ fn a_drive_that_becomes_read_only_warns_tells_its_hosts_and_refuses_to_be_erased
     let enable = Sqe {
         opcode: 0x09,
         cdw10: (Feature::AsyncEvents as u32).into(),
-        cdw11: (1 << 3).into(),
+        cdw11: (1 << 3 | 1 << 10).into(),
         ..Sqe::default()
     };
     assert_eq!(rig.admin(&mut admin, enable, 0, &[]).0, Status::SUCCESS);
@@ -224,6 +231,8 @@ fn a_drive_that_becomes_read_only_warns_tells_its_hosts_and_refuses_to_be_erased
     rig.engine.begin_iteration();
     rig.tick(&mut admin);
     assert_eq!(rig.reply(&mut admin, event), Some((Status::SUCCESS, 0x02_0001)));
+    let telemetry = rig.post(&mut admin, Sqe { opcode: 0x0c, ..Sqe::default() }, 0, &[]);
+    assert_eq!(rig.reply(&mut admin, telemetry), Some((Status::SUCCESS, 0x08_0202)));
     assert_eq!(smart_log(&mut rig, &mut admin).critical_warning, 1 << 3);
     let protected = Status::NAMESPACE_WRITE_PROTECTED.dnr();
     assert_eq!(write(&mut rig, &mut host), protected);

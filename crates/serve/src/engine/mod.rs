@@ -33,7 +33,7 @@ use crate::faults::power_cut::PowerCuts;
 use crate::interface::drive::{Data, Drive, Io};
 use crate::interface::events::{Events, What};
 use crate::interface::latency_monitor::LatencyMonitor;
-use crate::namespace::NamespaceTable;
+use crate::namespace::{AccessState, NamespaceTable};
 use crate::pacing::clock::{Clock, Pace, TimeScale};
 use crate::pacing::lateness::Lateness;
 use crate::request::{Completion, Op, Request, SessionId, Status};
@@ -87,6 +87,8 @@ pub struct Engine {
     pub(crate) namespace_file: Option<NamespaceFile>,
     /// True if hosts cannot be notified of a new size.
     pub(crate) is_of_fixed_size: bool,
+    /// State of the access through each portal, if there are several.
+    access: Vec<AccessState>,
     /// Session whose requests are being submitted.
     caller: SessionId,
     device: Device,
@@ -141,6 +143,7 @@ impl Engine {
             namespaces: namespaces.expect("the whole drive is whole zones"),
             namespace_file: None,
             is_of_fixed_size: false,
+            access: Vec::new(),
             caller: SessionId::default(),
             store,
             clock: Clock::new(pace, scale, device.now()),
@@ -172,6 +175,12 @@ impl Engine {
     /// The data of the drive's sectors.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Sets the number of portals through which hosts have access.
+    pub fn set_portals(&mut self, portals: usize) {
+        let portals = if portals > 1 { portals } else { 0 };
+        self.access = vec![AccessState::default(); portals];
     }
 
     /// Number of commands in flight.

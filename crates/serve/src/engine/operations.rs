@@ -20,7 +20,8 @@ use crate::interface::events::{Event, What};
 use crate::interface::report::Report;
 use crate::memory_limit::Use;
 use crate::namespace::{
-    Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace, Placement,
+    AccessState, Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
+    Placement,
 };
 use crate::pacing::auto_scale;
 use crate::state::snapshots::{Chance, SnapshotError};
@@ -48,6 +49,10 @@ impl Namespaces for Engine {
 
     fn changes(&self, nsid: u32) -> u64 {
         self.namespaces.changes(nsid)
+    }
+
+    fn access(&self) -> &[AccessState] {
+        &self.access
     }
 
     fn free_sectors(&self) -> u64 {
@@ -98,6 +103,7 @@ impl Control for Engine {
             title: self.device.spec().raw.drive.title.clone(),
             capacity_bytes: self.store.sectors() * SECTOR_BYTES,
             namespaces: self.namespaces.figures(),
+            ana_states: self.access.clone(),
             memory_bytes: memory.used(Use::Data) + buffers,
             buffer_bytes: buffers,
             memory_max_bytes: memory.max(),
@@ -174,6 +180,17 @@ impl Control for Engine {
         for kind in self.faults.clear() {
             self.note(What::FaultEnds { kind });
         }
+    }
+
+    fn set_access(
+        &mut self,
+        portal: usize,
+        state: AccessState,
+    ) -> Result<Vec<AccessState>, ControlError> {
+        let access = portal.checked_sub(1).and_then(|place| self.access.get_mut(place));
+        *access.ok_or(ControlError::Portal(portal))? = state;
+        self.note(What::AnaState { portal, state });
+        Ok(self.access.clone())
     }
 
     fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError> {

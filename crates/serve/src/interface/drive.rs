@@ -28,8 +28,8 @@ use crate::interface::events::Event;
 use crate::interface::latency_monitor::LatencyMonitor;
 use crate::interface::report::Report;
 use crate::namespace::{
-    NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
-    Placement,
+    AccessState, NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable,
+    NewNamespace, Placement,
 };
 use crate::request::Request;
 use crate::state::snapshots::SnapshotError;
@@ -185,6 +185,11 @@ pub trait Namespaces {
     /// Number of times that the namespace was created, changed or deleted.
     fn changes(&self, nsid: u32) -> u64;
 
+    /// State of the access through each portal; empty if the drive does not have several.
+    fn access(&self) -> &[AccessState] {
+        &[]
+    }
+
     /// Sectors that belong to no namespace.
     fn free_sectors(&self) -> u64;
 
@@ -303,6 +308,17 @@ pub trait Control {
     /// Removes all faults.
     fn clear_faults(&mut self);
 
+    /// Sets the state of the access through a portal, by its number from 1 on. Returns the states of
+    /// all portals.
+    ///
+    /// # Errors
+    /// [`ControlError::Portal`]: there is no such portal, or the drive has only one.
+    fn set_access(
+        &mut self,
+        portal: usize,
+        state: AccessState,
+    ) -> Result<Vec<AccessState>, ControlError>;
+
     /// Sets the size of a namespace in bytes; without a number, of the only namespace. Data beyond
     /// the new end is trimmed permanently.
     ///
@@ -366,6 +382,11 @@ pub enum ControlError {
     /// The drive refused to trim the data that a namespace loses.
     #[error("the drive refuses: {0}\nhint: drivebay ctl SOCKET status")]
     Drive(#[from] DeviceError),
+    /// The drive does not have several portals, or not this one.
+    #[error(
+        "the drive has no portal {0} of several\nhint: drivebay serve DRIVE --nvme-tcp HOST:PORT --nvme-tcp HOST:PORT"
+    )]
+    Portal(usize),
     /// The request names no namespace, and there are several.
     #[error("which namespace? There are {0}\nhint: resize NSID SIZE")]
     WhichNamespace(usize),

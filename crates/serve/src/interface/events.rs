@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::faults::Kind;
 use crate::faults::power_cut::PowerCut;
+use crate::namespace::AccessState;
 
 /// Stored events of a drive. guess: with one per second this is a quarter of an hour.
 const KEPT: usize = 1024;
@@ -108,6 +109,11 @@ pub enum What {
     Resized {
         nsid: u32,
         bytes: u64,
+    },
+    /// The access through a portal has a new state.
+    AnaState {
+        portal: usize,
+        state: AccessState,
     },
     /// Format or Sanitize has erased all data, or that of a namespace.
     Erased,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::faults::power_cut::PowerCut;
-use crate::namespace::NamespaceFigures;
+use crate::namespace::{AccessState, NamespaceFigures};
 use crate::pacing::lateness::LatenessFigures;
 
 /// Figures since the server started.
@@ -17,6 +17,8 @@ pub struct Report {
     pub capacity_bytes: u64,
     /// Namespaces, as hosts see them.
     pub namespaces: Vec<NamespaceFigures>,
+    /// State of the access through each portal of NVMe/TCP, if there are several.
+    pub ana_states: Vec<AccessState>,
     /// Wall time, seconds.
     pub elapsed_s: f64,
     /// The drive's time, seconds.

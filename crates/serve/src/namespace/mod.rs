@@ -10,11 +10,13 @@
 //! with zones each namespace consists of whole zones, with blocks of 4 KiB; the zone limits apply
 //! to all namespaces together.
 
+mod access;
 mod error;
 mod placement;
 mod table;
 mod view;
 
+pub use access::AccessState;
 pub use error::NamespaceError;
 pub use placement::Placement;
 pub use table::NamespaceTable;

@@ -12,7 +12,8 @@ use drivebay_drive::Zone;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{CC_ALL_COMMAND_SETS, Feature, Status};
 
-use super::events::{Event, Events, NAMESPACE_NOTICES, ZONE_NOTICES};
+use super::access::{self, Access};
+use super::events::{ACCESS_NOTICES, Event, Events, NAMESPACE_NOTICES, ZONE_NOTICES};
 use super::features::Features;
 use super::identity::{Identity, Kind};
 use super::reservations::SharedReservations;
@@ -61,6 +62,17 @@ pub(super) struct Abort {
     pub outcome: Option<bool>,
 }
 
+/// State that the subsystem and all of its controllers share.
+#[derive(Clone, Default)]
+pub(super) struct SharedState {
+    /// End of the running sanitize operation on the drive's clock, nanoseconds; 0 without one.
+    pub sanitizing_until: Arc<AtomicU64>,
+    /// Placement events, which I/O commands also cause.
+    pub placement: Arc<Mutex<placement::Events>>,
+    /// Registrations and reservations, which I/O commands change.
+    pub reservations: SharedReservations,
+}
+
 /// State of a controller that its I/O queues read without a lock.
 pub(super) struct Flags {
     epoch: AtomicU32,
@@ -70,14 +82,11 @@ pub(super) struct Flags {
     serves: AtomicBool,
     /// True if the controller was enabled with all command sets, not with the NVM command set only.
     has_all_command_sets: AtomicBool,
-    /// Shared with the subsystem: end of a sanitize operation.
-    sanitizing_until: Arc<AtomicU64>,
-    /// Shared with the subsystem: placement events.
-    placement: Arc<Mutex<placement::Events>>,
-    /// Shared with the subsystem.
-    pub reservations: SharedReservations,
+    pub shared: SharedState,
     /// Controller identifier.
     pub controller: u16,
+    /// Number of the host's portal; 0 for other transports, and for the only one.
+    pub portal: u16,
     /// Attached namespaces, one bit for each number from 1 on.
     attached: [AtomicU64; NAMESPACES_MAX.div_ceil(64)],
 }
@@ -110,12 +119,12 @@ impl Flags {
 
     /// Time until which the drive only sanitizes, on its clock; zero without a sanitize operation.
     pub fn sanitizing_until(&self) -> Nanos {
-        Nanos(self.sanitizing_until.load(Ordering::Relaxed))
+        Nanos(self.shared.sanitizing_until.load(Ordering::Relaxed))
     }
 
     /// Locks the placement events; must not be held.
     pub fn placement(&self) -> MutexGuard<'_, placement::Events> {
-        lock(&self.placement)
+        lock(&self.shared.placement)
     }
 
     /// True if a namespace with this number exists and is attached.
@@ -159,6 +168,10 @@ pub(super) struct Controller {
     pub changed_zones: BTreeSet<usize>,
     /// Number of changes of each namespace at the last check; 0 for those that were not attached.
     seen: Option<Vec<u64>>,
+    /// Access through the host's portal at the last check.
+    pub access: Option<Access>,
+    /// Number of changes of it since the last reset.
+    pub access_changes: u64,
     /// Abort commands that wait for a connection to look for the command.
     pub aborts: Vec<Abort>,
     /// Long-running admin commands: end on the drive's clock, and command identifier.
@@ -174,12 +187,10 @@ pub(super) struct Controller {
 
 impl Controller {
     pub fn new(
-        id: u16,
+        (id, portal): (u16, u16),
         kind: Kind,
         identity: &Identity,
-        sanitizing_until: &Arc<AtomicU64>,
-        placement: &Arc<Mutex<placement::Events>>,
-        reservations: &SharedReservations,
+        shared: &SharedState,
     ) -> Controller {
         let entries = u64::from(identity.queue_entries_max - 1);
         // Contiguous queues; the NVM command set, and command sets by their identifiers; pages of 4
@@ -194,6 +205,8 @@ impl Controller {
             failed_zones: None,
             changed_zones: BTreeSet::new(),
             seen: None,
+            access: None,
+            access_changes: 0,
             aborts: Vec::new(),
             slow: Vec::new(),
             queues: 0,
@@ -203,10 +216,9 @@ impl Controller {
                 is_alive: AtomicBool::new(true),
                 serves: AtomicBool::new(false),
                 has_all_command_sets: AtomicBool::new(false),
-                sanitizing_until: Arc::clone(sanitizing_until),
-                placement: Arc::clone(placement),
-                reservations: reservations.clone(),
+                shared: shared.clone(),
                 controller: id,
+                portal,
                 attached: Default::default(),
             }),
             cc: 0,
@@ -238,6 +250,7 @@ impl Controller {
             self.events = Events::new(identity.own.events_max);
             self.changed.clear();
             self.changed_zones.clear();
+            self.access_changes = 0;
             self.aborts.clear();
             self.slow.clear();
             return Effect::Reset;
@@ -274,6 +287,20 @@ impl Controller {
         self.changed.extend(changed);
         if self.features[Feature::AsyncEvents] & NAMESPACE_NOTICES != 0 {
             self.events.raise(Event::Namespaces);
+        }
+    }
+
+    /// Records a change of the access through the host's portal, and notifies a host that asked for
+    /// it of a new state.
+    pub fn check_access(&mut self, namespaces: &dyn Namespaces) {
+        let mut attached = namespaces.namespace_ids();
+        attached.retain(|&nsid| self.flags.is_attached(nsid));
+        let now = Access { state: access::state(namespaces, &self.flags), namespaces: attached };
+        let before = self.access.replace(now.clone()).unwrap_or_else(|| now.clone());
+        self.access_changes += u64::from(before != now);
+        let asked = self.features[Feature::AsyncEvents] & ACCESS_NOTICES != 0;
+        if asked && before.state != now.state {
+            self.events.raise(Event::Access);
         }
     }
 

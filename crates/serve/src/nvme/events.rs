@@ -3,23 +3,27 @@
 //! Source: NVM Express base specification 1.4, section 5.2. After an event of a type, others of
 //! that type are held back until the host has read the event's log page.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use drivebay_wire::nvme::{Cqe, CriticalWarning, Status};
+
+use super::refuse::refuse_if;
 
 /// Asynchronous Event Configuration: namespace attribute notices.
 pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
 
 /// Asynchronous Event Configuration: telemetry notices.
 pub(super) const TELEMETRY_NOTICES: u32 = 1 << 10;
+/// Asynchronous Event Configuration: changes of Asymmetric Namespace Access.
+pub(super) const ACCESS_NOTICES: u32 = 1 << 11;
 /// Asynchronous Event Configuration: notices of zones that the drive has changed on its own.
 pub(super) const ZONE_NOTICES: u32 = 1 << 27;
 /// Asynchronous Event Configuration: changes of the discovery log, which never changes while this
 /// server runs.
 pub(super) const DISCOVERY_NOTICES: u32 = 1 << 31;
 
-/// Asynchronous event that hosts may enable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Asynchronous event that hosts may enable, in the order in which they are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// The drive is no longer reliable: it refuses writes.
     Reliability,
@@ -35,6 +39,8 @@ pub(super) enum Event {
     Namespaces,
     /// The controller has captured telemetry on its own.
     Telemetry,
+    /// The state of the path has changed.
+    Access,
     /// The drive has changed a zone on its own.
     Zones,
     /// There is a reservation notice.
@@ -42,17 +48,6 @@ pub(super) enum Event {
 }
 
 impl Event {
-    const ALL: [Event; 9] = [
-        Event::Reliability,
-        Event::Temperature,
-        Event::Spare,
-        Event::Sanitized,
-        Event::Deallocated,
-        Event::Namespaces,
-        Event::Telemetry,
-        Event::Zones,
-        Event::Reservations,
-    ];
     /// Events that bits of the critical warning cause when they become set.
     const OF_WARNINGS: [(u8, Event); 3] = [
         (CriticalWarning::READ_ONLY, Event::Reliability),
@@ -69,7 +64,8 @@ impl Event {
             Event::Sanitized => (6, 1, 0x81),
             Event::Deallocated => (6, 2, 0x81),
             Event::Namespaces => (2, 0, 0x04),
-            Event::Telemetry => (2, 3, 0x08),
+            Event::Telemetry => (2, 2, 0x08),
+            Event::Access => (2, 3, 0x0c),
             Event::Zones => (2, 0xef, 0xbf),
             Event::Reservations => (6, 0, 0x80),
         };
@@ -87,7 +83,7 @@ impl Event {
 pub(super) struct Events {
     requests: VecDeque<u16>,
     requests_max: usize,
-    waiting: [bool; Event::ALL.len()],
+    waiting: BTreeSet<Event>,
     /// Log pages that the host must read first; each belongs to one type of event.
     unread: Vec<u8>,
     /// Critical warning at the last check.
@@ -103,9 +99,7 @@ impl Events {
 
     /// Handles an Asynchronous Event Request.
     pub fn request(&mut self, cid: u16) -> Result<(), Status> {
-        if self.requests.len() >= self.requests_max {
-            return Err(Status::AER_LIMIT_EXCEEDED.dnr());
-        }
+        refuse_if(self.requests.len() >= self.requests_max, Status::AER_LIMIT_EXCEEDED)?;
         self.requests.push_back(cid);
         self.match_up();
         Ok(())
@@ -135,7 +129,7 @@ impl Events {
     }
 
     pub fn raise(&mut self, event: Event) {
-        self.waiting[event as usize] = true;
+        self.waiting.insert(event);
         self.match_up();
     }
 
@@ -151,17 +145,16 @@ impl Events {
     }
 
     fn match_up(&mut self) {
-        for event in Event::ALL {
-            let i = event as usize;
-            if self.waiting[i]
-                && !self.unread.contains(&event.page())
-                && let Some(cid) = self.requests.pop_front()
-            {
-                self.waiting[i] = false;
-                self.unread.push(event.page());
-                self.ready.push_back(Cqe::new(cid, Status::SUCCESS, event.result()));
+        let Events { requests, waiting, unread, ready, .. } = self;
+        waiting.retain(|event| {
+            if unread.contains(&event.page()) {
+                return true;
             }
-        }
+            let Some(cid) = requests.pop_front() else { return true };
+            unread.push(event.page());
+            ready.push_back(Cqe::new(cid, Status::SUCCESS, event.result()));
+            false
+        });
     }
 
     /// Takes the completion of the next answered request.

@@ -96,12 +96,9 @@ impl Features {
         let select = select_of(sqe).ok_or(Status::INVALID_FIELD.dnr())?;
         match select {
             Select::Capabilities => {
-                let is_changeable = feature != Feature::HostIdentifier;
-                let is_saveable = feature.shape().is_saveable;
-                Ok((
-                    (CHANGEABLE * u32::from(is_changeable)) | (SAVEABLE * u32::from(is_saveable)),
-                    Vec::new(),
-                ))
+                let changeable = CHANGEABLE * u32::from(feature != Feature::HostIdentifier);
+                let saveable = SAVEABLE * u32::from(feature.shape().is_saveable);
+                Ok((changeable | saveable, Vec::new()))
             }
             Select::Current => self.value(feature, sqe),
             Select::Default | Select::Saved => Features::new(identity).value(feature, sqe),
@@ -217,9 +214,6 @@ fn feature_of(sqe: &Sqe) -> Result<Feature, Status> {
 fn threshold_of(cdw11: u32) -> Result<usize, Status> {
     let (sensor, which) = (cdw11 >> 16 & 0xf, (cdw11 >> 20 & 3) as usize);
     // 0xf means all sensors: the composite temperature is the only one.
-    if matches!(sensor, 0 | 0xf) && which < 2 {
-        Ok(which)
-    } else {
-        Err(Status::INVALID_FIELD.dnr())
-    }
+    refuse_if(!matches!(sensor, 0 | 0xf) || which > 1, Status::INVALID_FIELD)?;
+    Ok(which)
 }

@@ -14,10 +14,12 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES, ZONE_NOTICES};
+use super::events::{
+    ACCESS_NOTICES, DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES, ZONE_NOTICES,
+};
 use super::records::{PersistentEvents, SLOTS};
 use super::reservations::RESCAP;
-use super::{placement, zones};
+use super::{access, placement, zones};
 use crate::interface::drive::Drive;
 use crate::namespace::{BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, SECTOR_SHIFT, ZONED_BLOCK_SHIFT};
 use crate::state::identity::DriveIdentity;
@@ -47,6 +49,8 @@ const SANITIZE_DEALLOCATES: u32 = 1 << 29;
 /// Log page attributes: SMART of each namespace, commands' effects, offsets, telemetry, persistent
 /// events, supported log pages.
 const LPA: u8 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5;
+/// The same of discovery controllers: commands' effects, offsets, supported log pages.
+const LPA_OF_DISCOVERY: u8 = 1 << 1 | 1 << 2 | 1 << 5;
 /// Size of the persistent event log, in units of 64 KiB.
 const PELS: u32 = PersistentEvents::bytes_max().div_ceil(64 << 10) as u32;
 /// Warning and critical temperature for a profile without them: from 2.0 on the specification
@@ -84,6 +88,8 @@ pub struct Identity {
     pub drive: DriveIdentity,
     /// Identify data of the profile.
     pub own: Identify,
+    /// Number of portals; with several, hosts see the state of their path.
+    pub portals: usize,
     /// Most commands of a queue.
     pub(super) queue_entries_max: u16,
     /// Most I/O queues of a controller.
@@ -111,6 +117,7 @@ impl Identity {
         Identity {
             drive,
             own: spec.identify.clone().unwrap_or_else(|| of_no_maker(spec)),
+            portals: 1,
             queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
             io_queues_max: spec.host_interface.queues_max.clamp(1, 64) as u16,
             unit_blocks: (spec.geometry.unit_bytes() / SECTOR_BYTES) as u16,
@@ -179,7 +186,7 @@ impl Identity {
             ctratt: attributes(kind).into(),
             aerl: self.own.events_max,
             elpe: self.own.error_entries,
-            lpa: 1 << 2,
+            lpa: LPA_OF_DISCOVERY,
             kas: KEEP_ALIVE_GRAIN.into(),
             maxcmd: self.queue_entries_max.into(),
             // SGLs, also in the capsule.
@@ -253,6 +260,13 @@ impl Identity {
             id.oncs = (ONCS | ONCS_RESERVATIONS).into();
             // More than one controller may access the drive.
             id.cmic = 1 << 1;
+            if self.has_paths(kind) {
+                // Through several ports, with states of the access.
+                id.cmic |= 1 | 1 << 3;
+                id.oaes = (id.oaes.get() | ACCESS_NOTICES).into();
+                (id.anatt, id.anacap) = (access::TRANSITION_S, access::CAPABILITIES);
+                (id.anagrpmax, id.nanagrpid) = (access::GROUP.into(), access::GROUP.into());
+            }
             id.ioccsz = ((64 + CAPSULE_DATA_MAX) / 16).into();
             id.iorcsz = 1.into();
             id.msdbd = 1;
@@ -260,19 +274,20 @@ impl Identity {
     }
 
     /// Identify Namespace. The used capacity is known only for the whole drive: with several
-    /// namespaces each reports its full size, as the specification allows.
+    /// namespaces each reports its full size, as the specification allows. A path without access
+    /// hides the capacity.
     pub(super) fn namespace(
         &self,
         kind: Kind,
         drive: &dyn Drive,
-        nsid: u32,
-        namespace: &Namespace,
+        (nsid, namespace): (u32, &Namespace),
+        hides_capacity: bool,
     ) -> Vec<u8> {
         let shift = namespace.block_sectors_log2();
         let capacity = namespace.sectors() >> shift;
         let is_alone = drive.namespace_ids().len() == 1;
         let used = if is_alone { (drive.used_sectors() >> shift).min(capacity) } else { capacity };
-        let id = IdentifyNamespace {
+        let mut id = IdentifyNamespace {
             nsze: zones::blocks_of(namespace).into(),
             ncap: capacity.into(),
             nuse: used.into(),
@@ -283,9 +298,23 @@ impl Identity {
             nsattr: namespace.is_read_only().into(),
             endgid: self.group().into(),
             eui64: self.drive.eui64_bytes(nsid),
+            anagrpid: self.access_group(kind).into(),
             ..self.of_all_namespaces(kind, namespace.block_shift())
         };
+        if hides_capacity {
+            (id.nuse, id.nvmcap) = (0.into(), 0.into());
+        }
         id.as_bytes().to_vec()
+    }
+
+    /// True if hosts see the state of their path.
+    pub(super) fn has_paths(&self, kind: Kind) -> bool {
+        kind == Kind::Tcp && self.portals > 1
+    }
+
+    /// Access group of all namespaces; 0 without one.
+    fn access_group(&self, kind: Kind) -> u32 {
+        if self.has_paths(kind) { access::GROUP } else { 0 }
     }
 
     /// Endurance group of all namespaces; 0 without one.
@@ -338,6 +367,7 @@ impl Identity {
             rescap: rescap(kind),
             nsattr: namespace.is_read_only().into(),
             endgid: self.group().into(),
+            anagrpid: self.access_group(kind).into(),
             // Ready.
             nstat: 1,
             ..IdentifyIndependentNamespace::default()

@@ -19,8 +19,8 @@ use zerocopy::FromBytes;
 use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
 use super::refuse::refuse_if;
-use super::reservations::{Access, Reservations};
-use super::{placement, zones};
+use super::reservations::{Access, Reservations, is_reservation};
+use super::{access, placement, zones};
 use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 use crate::request::{self, Completion, Op, Request};
@@ -67,14 +67,6 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
         Some(NvmOpcode::Copy) => {
             Transfer::FromHost(((sqe.cdw12.get() & 0xff) + 1) * size_of::<CopyRange>() as u32)
         }
-        Some(
-            NvmOpcode::Flush
-            | NvmOpcode::WriteZeroes
-            | NvmOpcode::WriteUncorrectable
-            | NvmOpcode::Verify
-            | NvmOpcode::ZoneManagementSend,
-        )
-        | None => Transfer::None,
         // Two keys, or one.
         Some(NvmOpcode::ReservationRegister | NvmOpcode::ReservationAcquire) => {
             Transfer::FromHost(16)
@@ -92,7 +84,7 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
         Some(NvmOpcode::IoManagementSend) if sqe.cdw10.get() as u8 == MANAGE_HANDLES => {
             Transfer::FromHost(((sqe.cdw10.get() >> 16) + 1) * 2)
         }
-        Some(NvmOpcode::IoManagementSend) => Transfer::None,
+        _ => Transfer::None,
     }
 }
 
@@ -341,25 +333,25 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     }
     let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
+    let path = access::check(access::state(drive, flags));
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
+        path?;
         return Ok(Plan::single(Op::Flush, 0, 0));
     }
     use NvmOpcode as N;
     let namespace = active(nsid, drive, flags)?;
+    path?;
     if let Some(access) = Access::from_opcode(opcode)
-        && flags.reservations.exclude(flags.controller, nsid, access, drive.power_cuts())
+        && flags.shared.reservations.exclude(flags.controller, nsid, access, drive.power_cuts())
     {
         return Err(Status::RESERVATION_CONFLICT.dnr());
     }
     match opcode {
         N::Flush => return Ok(Plan::single(Op::Flush, 0, 0)),
         N::DatasetManagement => return deallocation(sqe, data, namespace),
-        N::ReservationRegister
-        | N::ReservationReport
-        | N::ReservationAcquire
-        | N::ReservationRelease => {
+        _ if is_reservation(opcode) => {
             let execute = |all: &mut Reservations| all.execute(flags.controller, opcode, sqe, data);
-            let answer = flags.reservations.with(drive.power_cuts(), execute)?;
+            let answer = flags.shared.reservations.with(drive.power_cuts(), execute)?;
             return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
         }
         _ if namespace.zones().is_some() && !flags.has_all_command_sets() => {

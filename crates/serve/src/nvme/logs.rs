@@ -5,14 +5,15 @@ use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
     AdminOpcode, COMMAND_SET_ZONED, CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY,
     EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, Feature,
-    FirmwareSlots, LogPage, NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SanitizeStatus,
-    SmartLog, padded, padded_nqn,
+    FirmwareSlots, LogPage, NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SCOPE_CONTROLLER,
+    SCOPE_NAMESPACE, SCOPE_SUBSYSTEM, SanitizeStatus, SmartLog, padded, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
 use super::features::Features;
 use super::identity::{Identity, Kind, kelvin};
 use super::records::{Firmware, Sanitization, hours};
+use super::reservations::{Access, is_reservation};
 use super::subsystem::Subsystem;
 use super::{placement, zones};
 use crate::interface::drive::Drive;
@@ -119,14 +120,14 @@ pub(super) fn supported(kind: Kind, identity: &Identity) -> Vec<u8> {
 /// True if a kind of controller has this page.
 pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
     match page {
-        LogPage::Supported | LogPage::Errors => true,
+        LogPage::Supported | LogPage::Errors | LogPage::Commands | LogPage::Features => true,
         LogPage::Discovery => kind == Kind::Discovery,
+        _ if kind == Kind::Discovery => false,
         LogPage::ReservationNotification => kind == Kind::Tcp,
-        LogPage::ChangedZones => kind != Kind::Discovery && identity.zones.is_some(),
-        _ if placement::is_of_group(page) => {
-            kind != Kind::Discovery && identity.placement.is_some()
-        }
-        _ => kind != Kind::Discovery,
+        LogPage::AsymmetricAccess => identity.has_paths(kind),
+        LogPage::ChangedZones => identity.zones.is_some(),
+        _ if placement::is_of_group(page) => identity.placement.is_some(),
+        _ => true,
     }
 }
 
@@ -184,53 +185,58 @@ pub(super) fn persistent(subsystem: &Subsystem, health: &Health, timestamp: u64)
     [header.as_bytes(), &bytes].concat()
 }
 
+/// True if a kind of controller has this admin command.
+pub(super) fn has_admin_command(kind: Kind, opcode: AdminOpcode, identity: &Identity) -> bool {
+    use AdminOpcode as A;
+    match opcode {
+        A::GetLogPage | A::Identify | A::GetFeatures | A::SetFeatures | A::AsyncEvent => true,
+        A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq => kind == Kind::Pci,
+        A::KeepAlive => kind != Kind::Pci,
+        A::DirectiveSend | A::DirectiveReceive if identity.placement.is_none() => false,
+        _ => kind != Kind::Discovery,
+    }
+}
+
+/// True if a kind of controller has this I/O command, in this command set.
+fn has_io_command(kind: Kind, opcode: NvmOpcode, identity: &Identity, command_set: u8) -> bool {
+    use NvmOpcode as N;
+    let is_zoned = command_set == COMMAND_SET_ZONED;
+    let has_set = kind != Kind::Discovery && (!is_zoned || identity.zones.is_some());
+    has_set
+        && zones::has_command(opcode, is_zoned)
+        && match opcode {
+            N::IoManagementReceive | N::IoManagementSend => identity.placement.is_some(),
+            _ => kind == Kind::Tcp || !is_reservation(opcode),
+        }
+}
+
 /// Commands Supported and Effects, with the I/O commands of this command set.
 pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<u8> {
     let mut log = CommandEffects::default();
-    for &opcode in AdminOpcode::ALL {
+    let admin = AdminOpcode::ALL.iter().filter(|&&one| has_admin_command(kind, one, identity));
+    for &opcode in admin {
         use AdminOpcode as A;
-        let is_pci = matches!(opcode, A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq);
-        let is_fabrics = opcode == A::KeepAlive;
-        let is_placement = matches!(opcode, A::DirectiveSend | A::DirectiveReceive);
-        if (is_pci && kind != Kind::Pci)
-            || (is_fabrics && kind == Kind::Pci)
-            || (is_placement && identity.placement.is_none())
-        {
-            continue;
-        }
         let effects = match opcode {
-            A::Format => EFFECT_CHANGES_DATA | EFFECT_CHANGES_CAPABILITY | EFFECT_EXCLUSIVE,
-            A::Sanitize => EFFECT_CHANGES_DATA | EFFECT_EXCLUSIVE,
-            A::NamespaceManagement | A::NamespaceAttachment => EFFECT_CHANGES_NAMESPACES,
-            _ => 0,
+            A::Format => {
+                let capability = EFFECT_CHANGES_CAPABILITY | EFFECT_EXCLUSIVE;
+                SCOPE_NAMESPACE | EFFECT_CHANGES_DATA | capability
+            }
+            A::Sanitize => SCOPE_SUBSYSTEM | EFFECT_CHANGES_DATA | EFFECT_EXCLUSIVE,
+            A::NamespaceManagement => SCOPE_SUBSYSTEM | EFFECT_CHANGES_NAMESPACES,
+            A::NamespaceAttachment => SCOPE_NAMESPACE | EFFECT_CHANGES_NAMESPACES,
+            A::DirectiveSend | A::DirectiveReceive => SCOPE_NAMESPACE,
+            A::FirmwareDownload | A::FirmwareCommit => SCOPE_SUBSYSTEM,
+            _ => SCOPE_CONTROLLER,
         };
         log.admin[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }
-    let has_set = command_set != COMMAND_SET_ZONED || identity.zones.is_some();
-    for &opcode in NvmOpcode::ALL.iter().filter(|_| has_set) {
+    let has = |opcode| has_io_command(kind, opcode, identity, command_set);
+    for &opcode in NvmOpcode::ALL.iter().filter(|&&opcode| has(opcode)) {
         use NvmOpcode as N;
-        let is_placement = matches!(opcode, N::IoManagementReceive | N::IoManagementSend);
-        let reserves = matches!(
-            opcode,
-            N::ReservationRegister
-                | N::ReservationReport
-                | N::ReservationAcquire
-                | N::ReservationRelease
-        );
-        let is_of_set = zones::has_command(opcode, command_set == COMMAND_SET_ZONED);
-        if (is_placement && identity.placement.is_none())
-            || (reserves && kind == Kind::Pci)
-            || !is_of_set
-        {
-            continue;
-        }
-        let reads = matches!(
-            opcode,
-            N::Flush | N::Read | N::Compare | N::Verify | N::ZoneManagementReceive
-        );
-        let changes = !reads && !is_placement && !reserves;
+        let changes = Access::from_opcode(opcode) == Some(Access::Write)
+            && !matches!(opcode, N::Flush | N::IoManagementSend);
         let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
-        log.io[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
+        log.io[opcode as usize] = (EFFECT_SUPPORTED | SCOPE_NAMESPACE | effects).into();
     }
     log.as_bytes().to_vec()
 }

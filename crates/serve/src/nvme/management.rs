@@ -12,7 +12,7 @@
 use drivebay_wire::nvme::{CONTROLLER_LIST_MAX, IdentifyNamespace, NAMESPACE_CREATE, Sqe, Status};
 use zerocopy::FromBytes;
 
-use super::admin::{Answer, Outcome, done};
+use super::admin::{Answer, Outcome, done, numbers};
 use super::identity::NSID_ALL;
 use super::io::is_valid;
 use super::placement::{GROUP, wanted_handles};
@@ -140,9 +140,9 @@ impl Subsystem {
 
     /// Controllers of a list: at least one, in order, and all existing.
     fn listed(&self, data: &[u8]) -> Option<Vec<u16>> {
-        let mut numbers = data.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
-        let count = usize::from(numbers.next()?);
-        let ids: Vec<u16> = numbers.take(count).collect();
+        let mut list = numbers(data);
+        let count = usize::from(list.next()?);
+        let ids: Vec<u16> = list.take(count).collect();
         let is_there =
             |id: &u16| self.controllers_from(*id).next().is_some_and(|(first, _)| first == *id);
         let is_right = (1..=CONTROLLER_LIST_MAX).contains(&count)

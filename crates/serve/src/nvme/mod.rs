@@ -12,6 +12,7 @@
 //! the profile). The model sees a Copy as reads and writes, so it takes the link's time, and its
 //! data counts as the host's.
 
+mod access;
 mod admin;
 mod controller;
 mod events;

@@ -20,6 +20,7 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
+use super::admin::numbers;
 use super::refuse::refuse_if;
 use super::timestamp::Timestamp;
 use crate::interface::drive::{Drive, Namespaces};
@@ -264,15 +265,13 @@ pub(super) fn wanted_handles(
     shape: Option<Shape>,
     is_placed: bool,
 ) -> Result<Vec<u8>, Status> {
-    let count = u16::from_le_bytes([data[CREATE_HANDLES.start], data[CREATE_HANDLES.start + 1]]);
-    let count = usize::from(count);
+    let count = numbers(&data[CREATE_HANDLES]).next().map_or(0, usize::from);
     let most = shape.filter(|_| is_placed).map_or(0, |shape| shape.handles);
     let invalid = Status::INVALID_PLACEMENT_HANDLE_LIST.dnr();
     if count > most.min(HANDLES_MAX) {
         return Err(if most == 0 { Status::INVALID_FIELD.dnr() } else { invalid });
     }
-    let list = data[CREATE_HANDLE_LIST..].chunks_exact(2).take(count);
-    let list: Vec<u16> = list.map(|two| u16::from_le_bytes([two[0], two[1]])).collect();
+    let list: Vec<u16> = numbers(&data[CREATE_HANDLE_LIST..]).take(count).collect();
     let is_right =
         |(n, &handle): (usize, &u16)| usize::from(handle) < most && !list[..n].contains(&handle);
     if !list.iter().enumerate().all(is_right) {
@@ -378,11 +377,8 @@ pub(super) fn updated(
 ) -> Result<Vec<(u16, u8)>, Status> {
     let count = (sqe.cdw10.get() >> 16) as usize + 1;
     let list = data.get(..2 * count).ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
-    let named = list.chunks_exact(2).map(|two| {
-        let pid = u16::from_le_bytes([two[0], two[1]]);
-        Some((pid, placement.place(pid, namespace.handles())?))
-    });
-    let named: Option<Vec<_>> = named.collect();
+    let place = |pid| Some((pid, placement.place(pid, namespace.handles())?));
+    let named: Option<Vec<_>> = numbers(list).map(place).collect();
     // At most as many as the configuration allows.
     let most = namespace.handles().len() * usize::from(placement.groups);
     named.filter(|all| all.len() <= most).ok_or(Status::INVALID_FIELD.dnr())

@@ -70,6 +70,18 @@ impl SharedReservations {
     }
 }
 
+/// True for the commands that manage reservations.
+pub(super) fn is_reservation(opcode: NvmOpcode) -> bool {
+    use NvmOpcode as N;
+    matches!(
+        opcode,
+        N::ReservationRegister
+            | N::ReservationReport
+            | N::ReservationAcquire
+            | N::ReservationRelease
+    )
+}
+
 /// Access to a namespace, as far as reservations control it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
@@ -83,21 +95,9 @@ impl Access {
         use NvmOpcode as N;
         match opcode {
             N::Read | N::Compare | N::Verify => Some(Access::Read),
-            N::Write
-            | N::Flush
-            | N::WriteUncorrectable
-            | N::WriteZeroes
-            | N::DatasetManagement
-            | N::Copy
-            | N::ZoneAppend
-            | N::ZoneManagementSend
-            | N::IoManagementSend => Some(Access::Write),
-            N::IoManagementReceive
-            | N::ZoneManagementReceive
-            | N::ReservationRegister
-            | N::ReservationReport
-            | N::ReservationAcquire
-            | N::ReservationRelease => None,
+            N::IoManagementReceive | N::ZoneManagementReceive => None,
+            _ if is_reservation(opcode) => None,
+            _ => Some(Access::Write),
         }
     }
 }

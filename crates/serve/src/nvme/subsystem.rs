@@ -5,17 +5,18 @@
 //! [`super::controller::Flags`] instead.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Status, padded};
 
-use super::controller::Controller;
+use super::controller::{Controller, SharedState};
 use super::identity::{Identity, Kind};
 use super::records::Records;
 use super::refuse::refuse_if;
-use super::reservations::SharedReservations;
+use super::reservations::is_reservation;
 use super::tcp::Secrets;
 use super::{placement, zones};
 use crate::interface::drive::{ControlError, Namespaces};
@@ -45,6 +46,8 @@ impl Shared {
 #[derive(Clone)]
 pub struct Subsystems {
     all: Arc<[(Shared, String)]>,
+    /// Addresses of the portals, in the order of their numbers.
+    portals: Arc<OnceLock<Vec<SocketAddr>>>,
     /// Memory limit of the sessions.
     pub(super) memory: MemoryLimit,
 }
@@ -57,7 +60,28 @@ impl Subsystems {
             (subsystem, nqn)
         };
         let all = subsystems.into_iter().map(named).collect();
-        Subsystems { all, memory: memory.clone() }
+        Subsystems { all, portals: Arc::default(), memory: memory.clone() }
+    }
+
+    /// Sets the addresses of the portals, once; without them the only one is that of the host.
+    pub fn set_portals(&self, addresses: Vec<SocketAddr>) {
+        let _ = self.portals.set(addresses);
+    }
+
+    /// Addresses of the portals for a host that has connected to `address`.
+    pub(super) fn portals(&self, address: SocketAddr) -> Vec<SocketAddr> {
+        let Some(all) = self.portals.get() else { return vec![address] };
+        let reached = |portal: &SocketAddr| match portal.ip().is_unspecified() {
+            true => SocketAddr::new(address.ip(), portal.port()),
+            false => *portal,
+        };
+        all.iter().map(reached).collect()
+    }
+
+    /// Number of the portal at an address to which a host has connected.
+    pub(super) fn portal_at(&self, address: SocketAddr) -> u16 {
+        let place = self.portals(address).iter().position(|&portal| portal == address);
+        place.map_or(0, |place| place as u16 + 1)
     }
 
     pub(super) fn subsystem(&self, drive: usize) -> &Shared {
@@ -84,12 +108,7 @@ pub struct Subsystem {
     pub(super) identity: Identity,
     controllers: BTreeMap<u16, Controller>,
     pub(super) records: Records,
-    /// End of the running sanitize operation on the drive's clock, nanoseconds; 0 without one.
-    pub(super) sanitizing_until: Arc<AtomicU64>,
-    /// Placement events, which I/O commands also cause.
-    pub(super) placement: Arc<Mutex<placement::Events>>,
-    /// Registrations and reservations, which I/O commands change.
-    pub(super) reservations: SharedReservations,
+    pub(super) shared: SharedState,
     /// Secrets for hosts over TCP; `None` if all hosts may connect.
     pub(super) secrets: Option<Arc<Secrets>>,
     /// Namespaces that are attached to new controllers.
@@ -105,16 +124,15 @@ impl Subsystem {
             namespaces.namespace(*nsid).is_some_and(|namespace| !namespace.is_shared())
         };
         let all = namespaces.namespace_ids();
-        let placement = placement::Events::new(identity.placement);
+        let placement = Arc::new(Mutex::new(placement::Events::new(identity.placement)));
+        let shared = SharedState { placement, ..SharedState::default() };
         let mut records = Records::default();
         records.firmware.slots[0] = Some(padded(&identity.own.firmware));
         Shared(Arc::new(Mutex::new(Subsystem {
             identity,
             controllers: BTreeMap::new(),
             records,
-            sanitizing_until: Arc::default(),
-            placement: Arc::new(Mutex::new(placement)),
-            reservations: SharedReservations::default(),
+            shared,
             secrets: None,
             attached: all.iter().copied().collect(),
             private: all.into_iter().filter(is_private).collect(),
@@ -129,12 +147,12 @@ impl Subsystem {
         self.records.firmware.slots[0] = profiles;
         self.records.timestamp.stop(now);
         let kept = std::mem::take(&mut self.records.placement);
-        lock(&self.placement).restore(kept);
+        lock(&self.shared.placement).restore(kept);
         let kept = std::mem::take(&mut self.records.reservations);
-        self.reservations.with(0, |all| all.restore(kept));
+        self.shared.reservations.with(0, |all| all.restore(kept));
         self.activate_firmware();
         if let Some(operation) = self.records.sanitize.filter(|operation| operation.goes_on(now)) {
-            self.sanitizing_until.store(operation.until.0, Ordering::Relaxed);
+            self.shared.sanitizing_until.store(operation.until.0, Ordering::Relaxed);
         }
     }
 
@@ -142,8 +160,8 @@ impl Subsystem {
     /// when the drive is switched on again; a sanitize operation continues then.
     pub(crate) fn take_records(&mut self, now: Nanos, later: Nanos) -> Records {
         let mut records = std::mem::take(&mut self.records);
-        records.placement = std::mem::take(&mut lock(&self.placement));
-        records.reservations = self.reservations.with(0, |all| all.kept());
+        records.placement = std::mem::take(&mut lock(&self.shared.placement));
+        records.reservations = self.shared.reservations.with(0, |all| all.kept());
         if let Some(operation) =
             records.sanitize.as_mut().filter(|operation| operation.goes_on(now))
         {
@@ -169,22 +187,15 @@ impl Subsystem {
         self.controllers.len()
     }
 
-    /// Creates a controller; `None` if there are too many.
-    pub(super) fn add(&mut self, kind: Kind) -> Option<u16> {
+    /// Creates a controller of a host at this portal; `None` if there are too many.
+    pub(super) fn add(&mut self, kind: Kind, portal: u16) -> Option<u16> {
         if self.controllers.len() >= CONTROLLERS_MAX {
             return None;
         }
         // The lowest free number: a host that connects again after a reset gets the same number,
         // which tools that store it rely on.
         let id = (1..).find(|id| !self.controllers.contains_key(id))?;
-        let controller = Controller::new(
-            id,
-            kind,
-            &self.identity,
-            &self.sanitizing_until,
-            &self.placement,
-            &self.reservations,
-        );
+        let controller = Controller::new((id, portal), kind, &self.identity, &self.shared);
         for &nsid in self.attached.iter().filter(|_| kind != Kind::Discovery) {
             let is_free =
                 || !self.controllers.values().any(|controller| controller.flags.is_attached(nsid));
@@ -220,11 +231,11 @@ impl Subsystem {
     pub(super) fn detach_from_all(&mut self, nsid: u32) {
         let all: Vec<u16> = self.controllers.keys().copied().collect();
         self.attach(nsid, &all, false);
-        self.reservations.with(0, |all| all.forget(nsid));
+        self.shared.reservations.with(0, |all| all.forget(nsid));
     }
 
     pub(super) fn remove(&mut self, id: u16) {
-        self.reservations.with(0, |all| all.leave(id));
+        self.shared.reservations.with(0, |all| all.leave(id));
         self.controllers.remove(&id);
     }
 
@@ -285,16 +296,8 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
     let opcode = NvmOpcode::from_code(sqe.opcode).filter(|_| is_io);
     // The location within the data cannot be expressed.
     let in_ranges = matches!(opcode, Some(N::DatasetManagement | N::Copy));
-    let has_action = matches!(
-        opcode,
-        Some(
-            N::IoManagementReceive
-                | N::IoManagementSend
-                | N::ReservationRegister
-                | N::ReservationAcquire
-                | N::ReservationRelease
-        )
-    );
+    let has_action = matches!(opcode, Some(N::IoManagementReceive | N::IoManagementSend))
+        || opcode.is_some_and(is_reservation);
     let is_of_format = opcode == Some(N::Copy) && sqe.cdw12.get() >> 8 & 0xf != 0;
     let sets_feature =
         !is_io && AdminOpcode::from_code(sqe.opcode) == Some(AdminOpcode::SetFeatures);

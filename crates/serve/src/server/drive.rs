@@ -43,10 +43,11 @@ pub(super) struct ServedDrive {
 
 impl ServedDrive {
     /// Creates the drive, opens its data and, for a virtual machine, its socket. `memory` is the
-    /// limit that all drives share.
+    /// limit that all drives share, `portals` the number of addresses for NVMe/TCP.
     pub(super) fn new(
         mut checked: CheckedDrive,
         memory: &MemoryLimit,
+        portals: usize,
         may_be_cut: bool,
         control: &RunControl,
     ) -> Result<ServedDrive, ServeError> {
@@ -64,8 +65,10 @@ impl ServedDrive {
             || checked.options.loss == PowerCutLoss::Unflushed;
         let shape = ublk::Shape::new(spec, processors, has_volatile_cache);
         let ata_identity = ahci::Identity::new(spec, &identity.serial);
-        let nvme_identity = nvme::Identity::new(spec, identity.clone(), has_volatile_cache);
-        let engine = new_engine(&mut checked, device, store, may_be_cut)?;
+        let mut nvme_identity = nvme::Identity::new(spec, identity.clone(), has_volatile_cache);
+        nvme_identity.portals = portals;
+        let mut engine = new_engine(&mut checked, device, store, may_be_cut)?;
+        engine.set_portals(portals);
         let CheckedDrive { options, namespaces, identity, .. } = checked;
         let mut event_loop = EventLoop::new(engine, channel)?;
         let nvme = Subsystem::shared(nvme_identity, &namespaces);

@@ -7,6 +7,7 @@ mod kept_logs;
 pub(crate) mod options;
 pub(crate) mod precondition;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
@@ -49,7 +50,7 @@ impl Server {
         // The steps from here on create files.
         let drives = drives
             .into_iter()
-            .map(|drive| ServedDrive::new(drive, &memory, may_be_cut, control))
+            .map(|drive| ServedDrive::new(drive, &memory, nvme_tcp.len(), may_be_cut, control))
             .collect::<Result<Vec<_>, _>>()?;
         let mut server = Server { drives, addresses: Vec::new() };
         server.listen_for_nbd(&nbd, tls, &memory)?;
@@ -114,6 +115,7 @@ impl Server {
         let shared = self.drives.iter().map(|drive| drive.nvme.clone());
         let subsystems = Subsystems::new(shared, memory);
         let names: Vec<String> = subsystems.names().map(str::to_owned).collect();
+        let mut portals = Vec::new();
         for address in addresses {
             let listener = self.listen(address, |drive| {
                 let subsystems = subsystems.clone();
@@ -121,6 +123,7 @@ impl Server {
                     Ok(Box::new(nvme::tcp::Connection::new(socket, subsystems.clone(), drive)?))
                 })
             })?;
+            portals.extend(listener.parse::<SocketAddr>());
             for (nqn, drive) in names.iter().zip(&self.drives) {
                 // With several drives, the address includes the drive's name.
                 let name = if names.len() > 1 { &drive.name } else { "" };
@@ -128,6 +131,7 @@ impl Server {
                     .push(format!("nvme-tcp:{listener} {nqn} {name}").trim_end().to_owned());
             }
         }
+        subsystems.set_portals(portals);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 //! Bytes go directly into the server's state machine; time is the drive's own, unpaced.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use drivebay_drive::samples::{SM951_AHCI_512, SM951_NVME_256, WINDOWS_8_1_Z97};
@@ -36,6 +37,9 @@ pub struct Rig {
     pub subsystem: Shared,
     sessions: u32,
     controller: u16,
+    /// TCP ports of the portals, and of the one at which hosts connect.
+    ports: Vec<u16>,
+    pub port: u16,
 }
 
 /// Messages of the server other than data and completions.
@@ -220,16 +224,26 @@ impl Rig {
         Rig::of(small_drive(ailment))
     }
 
+    /// Creates a rig whose drive has portals at these TCP ports.
+    pub fn with_portals(ports: &[u16]) -> Rig {
+        Rig::at(small_drive(""), ports)
+    }
+
     fn of(spec: Spec) -> Rig {
+        Rig::at(spec, &[4420])
+    }
+
+    fn at(spec: Spec, ports: &[u16]) -> Rig {
         let sectors = spec.capacity_bytes() / 512;
         let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
-        let subsystem = Subsystem::shared(
-            Identity::new(&spec, drive, true),
-            &NamespaceTable::whole(sectors, false),
-        );
+        let mut identity = Identity::new(&spec, drive, true);
+        identity.portals = ports.len();
+        let subsystem = Subsystem::shared(identity, &NamespaceTable::whole(sectors, false));
         let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
-        let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
-        Rig { engine, subsystem, sessions: 0, controller: 0 }
+        let mut engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
+        engine.set_portals(ports.len());
+        let (port, ports) = (ports[0], ports.to_vec());
+        Rig { engine, subsystem, sessions: 0, controller: 0, ports, port }
     }
 
     /// Identifier of the newest controller.
@@ -244,13 +258,12 @@ impl Rig {
     /// Opens a connection without sending anything.
     pub fn raw(&mut self) -> Host {
         self.sessions += 1;
-        let address = "127.0.0.1:4420".parse().expect("an address");
+        let at = |&port: &u16| SocketAddr::from(([127, 0, 0, 1], port));
+        let memory = MemoryLimit::new(0, 0, 1 << 30);
+        let subsystems = Subsystems::new([self.subsystem.clone()], &memory);
+        subsystems.set_portals(self.ports.iter().map(at).collect());
         Host {
-            protocol: Protocol::new(
-                Subsystems::new([self.subsystem.clone()], &MemoryLimit::new(0, 0, 1 << 30)),
-                0,
-                address,
-            ),
+            protocol: Protocol::new(subsystems, 0, at(&self.port)),
             me: SessionId::numbered(self.sessions),
             decoder: Decoder { digests: Digests::default(), data_bytes_max: 1 << 20 },
             cid: 0,

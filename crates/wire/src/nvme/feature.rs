@@ -41,11 +41,14 @@ codes! {
     }
 }
 
-/// Scope bits of a feature's effects.
-const OF_NAMESPACE: u32 = 1 << 20;
-const OF_CONTROLLER: u32 = 1 << 21;
-const OF_GROUP: u32 = 1 << 23;
-const OF_SUBSYSTEM: u32 = 1 << 25;
+/// Effects: the scope of a feature or command is a namespace.
+pub const SCOPE_NAMESPACE: u32 = 1 << 20;
+/// Effects: the scope is a controller.
+pub const SCOPE_CONTROLLER: u32 = 1 << 21;
+/// Effects: the scope is an endurance group.
+const SCOPE_GROUP: u32 = 1 << 23;
+/// Effects: the scope is the subsystem.
+pub const SCOPE_SUBSYSTEM: u32 = 1 << 25;
 
 /// The form of a feature's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +67,9 @@ impl Feature {
     /// Returns the form of the feature's value.
     pub fn shape(self) -> Shape {
         use Feature as F;
-        let number = |mask| Shape { mask, bytes: 0, is_saveable: false, effects: OF_CONTROLLER };
-        let data = |bytes| Shape { mask: 0, bytes, is_saveable: false, effects: OF_CONTROLLER };
-        let shared = |bytes| Shape { mask: 0, bytes, is_saveable: true, effects: OF_SUBSYSTEM };
+        let number = |mask| Shape { mask, bytes: 0, is_saveable: false, effects: SCOPE_CONTROLLER };
+        let data = |bytes| Shape { mask: 0, bytes, is_saveable: false, effects: SCOPE_CONTROLLER };
+        let shared = |bytes| Shape { mask: 0, bytes, is_saveable: true, effects: SCOPE_SUBSYSTEM };
         match self {
             F::Arbitration => number(0xffff_ff07),
             F::PowerManagement => number(0xff),
@@ -77,10 +80,10 @@ impl Feature {
                 number(u32::MAX)
             }
             F::ReservationMask => number(0xe),
-            F::ReservationPersistence => Shape { effects: OF_NAMESPACE, ..number(1) },
+            F::ReservationPersistence => Shape { effects: SCOPE_NAMESPACE, ..number(1) },
             F::CommandSetProfile => number(0),
-            F::Placement => Shape { is_saveable: true, effects: OF_GROUP, ..number(0) },
-            F::PlacementEvents => Shape { effects: OF_NAMESPACE, ..number(0) },
+            F::Placement => Shape { is_saveable: true, effects: SCOPE_GROUP, ..number(0) },
+            F::PlacementEvents => Shape { effects: SCOPE_NAMESPACE, ..number(0) },
             F::AutonomousTransitions => Shape { mask: 1, ..data(256) },
             F::HostBehavior => data(512),
             F::HostIdentifier => Shape { mask: 1, ..data(16) },

@@ -21,6 +21,7 @@ codes! {
         TelemetryHost = 0x07,
         TelemetryController = 0x08,
         EnduranceGroup = 0x09,
+        AsymmetricAccess = 0x0c,
         PersistentEvents = 0x0d,
         Features = 0x12,
         ManagementCommands = 0x13,
@@ -264,6 +265,30 @@ layout! {
         pub vendor_bytes: U16,
         /// Bytes of data.
         pub bytes: U16,
+    }
+
+    /// Header of the log of Asymmetric Namespace Access, 16 bytes; its groups follow.
+    pub struct AccessLog: 16 {
+        /// Number of changes of the log since the controller's reset.
+        pub changes: U64,
+        /// Number of groups.
+        pub groups: U16,
+        #[doc(hidden)]
+        pub reserved_10: [u8; 6],
+    }
+
+    /// Group of namespaces in that log, 32 bytes; the numbers of its namespaces follow.
+    pub struct AccessGroup: 32 {
+        /// Number of the group.
+        pub id: U32,
+        /// Number of namespaces.
+        pub namespaces: U32,
+        /// Number of changes of the group since the controller's reset.
+        pub changes: U64,
+        /// Code of the access state.
+        pub state: u8,
+        #[doc(hidden)]
+        pub reserved_17: [u8; 15],
     }
 
     /// OCP's SMART / Health Information Extended (C0h), 512 bytes.

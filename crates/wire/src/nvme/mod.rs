@@ -31,18 +31,18 @@ pub use fabrics::{
     DiscoveryHeader, FabricsType, OPCODE_FABRICS, Property, SUBSYSTEM_NVM, TRANSPORT_TCP, nqn_of,
     padded_nqn,
 };
-pub use feature::{Feature, Select, Shape};
+pub use feature::{Feature, SCOPE_CONTROLLER, SCOPE_NAMESPACE, SCOPE_SUBSYSTEM, Select, Shape};
 pub use identify::{
     COMMAND_SET_NVM, CONTROLLER_LIST_MAX, Cns, IdentifyController, IdentifyIndependentNamespace,
     IdentifyNamespace, IdentifyNvmController, LbaFormat, NID_COMMAND_SET, NID_EUI64, PowerState,
     padded,
 };
 pub use log::{
-    CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY, EFFECT_CHANGES_DATA,
-    EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, ErrorEntry, FirmwareSlots,
-    LogPage, OcpLatency, OcpSmart, PaceLog, PersistentEvent, PersistentHeader, PersistentKind,
-    SELF_TEST_NONE, SELF_TESTS, SanitizeStatus, SelfTestLog, SelfTestResult, SmartLog,
-    TELEMETRY_BLOCK, TelemetryHeader, ocp_trailer,
+    AccessGroup, AccessLog, CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY,
+    EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, ErrorEntry,
+    FirmwareSlots, LogPage, OcpLatency, OcpSmart, PaceLog, PersistentEvent, PersistentHeader,
+    PersistentKind, SELF_TEST_NONE, SELF_TESTS, SanitizeStatus, SelfTestLog, SelfTestResult,
+    SmartLog, TELEMETRY_BLOCK, TelemetryHeader, ocp_trailer,
 };
 pub use pdu::{
     ALIGNMENT_MAX, Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind,

@@ -8,6 +8,7 @@ pub struct Status(pub u16);
 /// Status code types.
 const COMMAND_SPECIFIC: u16 = 1 << 8;
 const MEDIA: u16 = 2 << 8;
+const PATH: u16 = 3 << 8;
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $value:expr;)*) => {
@@ -153,6 +154,13 @@ statuses! {
     UNRECOVERED_READ_ERROR = MEDIA | 0x81;
     /// The data differs from the data of the Compare command.
     COMPARE_FAILURE = MEDIA | 0x85;
+
+    /// The path has lost its access to the namespace for good.
+    ASYMMETRIC_ACCESS_PERSISTENT_LOSS = PATH | 0x01;
+    /// The path has no access to the namespace.
+    ASYMMETRIC_ACCESS_INACCESSIBLE = PATH | 0x02;
+    /// The access of the path to the namespace is changing.
+    ASYMMETRIC_ACCESS_TRANSITION = PATH | 0x03;
 }
 
 /// Do not retry: the same command would fail again.

@@ -91,13 +91,13 @@ impl Subsystem {
             (erase_part(drive, all, is_protected, how)?, false)
         };
         let until = until.max(from);
-        lock(&self.placement).note_modified(&before, &drive.handle_use(), until);
+        lock(&self.shared.placement).note_modified(&before, &drive.handle_use(), until);
         self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_SANITIZE, from);
         let cuts = drive.report().power_cuts;
         let is_deallocated = keeps && !is_kept;
         self.records.sanitize =
             Some(Sanitization { cdw10, from, until, is_told: false, is_deallocated, cuts });
-        self.sanitizing_until.store(until.0, Ordering::Relaxed);
+        self.shared.sanitizing_until.store(until.0, Ordering::Relaxed);
         let capabilities = self.identity.sanicap().to_le_bytes();
         let event = [capabilities, cdw10.to_le_bytes(), sqe.cdw11.get().to_le_bytes()].concat();
         self.note(id, PersistentKind::SanitizeStart, from, &event);
@@ -121,22 +121,18 @@ impl Subsystem {
             let paused = report.last_power_cut.map_or(0, |cut| cut.ready_after_ns);
             (operation.cuts, operation.until) =
                 (report.power_cuts, operation.until.after(Nanos(paused)));
-            self.sanitizing_until.store(operation.until.0, Ordering::Relaxed);
+            self.shared.sanitizing_until.store(operation.until.0, Ordering::Relaxed);
         }
         if operation.goes_on(now) {
             return;
         }
         operation.is_told = true;
-        self.sanitizing_until.store(0, Ordering::Relaxed);
+        self.shared.sanitizing_until.store(0, Ordering::Relaxed);
         let [low, high] = operation.status(now).to_le_bytes();
         let event = if operation.is_deallocated { Event::Deallocated } else { Event::Sanitized };
         // Progress of all, status, and no further information.
-        self.note(
-            id,
-            PersistentKind::SanitizeCompletion,
-            now,
-            &[0xff, 0xff, low, high, 0, 0, 0, 0],
-        );
+        let outcome = [0xff, 0xff, low, high, 0, 0, 0, 0];
+        self.note(id, PersistentKind::SanitizeCompletion, now, &outcome);
         self.controllers_mut().for_each(|controller| controller.events.raise(event));
     }
 }

@@ -26,7 +26,7 @@ impl Subsystem {
             Feature::ReservationPersistence => {
                 let nsid = self.reserved_namespace(drive, sqe)?;
                 let persists = |all: &mut Reservations| all.persist(nsid);
-                value = self.reservations.with(drive.power_cuts(), persists).into();
+                value = self.shared.reservations.with(drive.power_cuts(), persists).into();
             }
             // This feature has only a current value, which is also saved.
             Feature::Placement if value == 0 => value = drive.is_placed().into(),
@@ -60,15 +60,15 @@ impl Subsystem {
                 let nsid = self.reserved_namespace(drive, sqe)?;
                 let persists = sqe.cdw11.get() & 1 != 0;
                 let cuts = drive.power_cuts();
-                self.reservations.with(cuts, |all| all.set_persist(nsid, persists));
+                self.shared.reservations.with(cuts, |all| all.set_persist(nsid, persists));
             }
             Feature::ReservationMask => {
                 let mask = sqe.cdw11.get();
-                self.reservations.with(drive.power_cuts(), |all| all.set_mask(id, mask));
+                self.shared.reservations.with(drive.power_cuts(), |all| all.set_mask(id, mask));
             }
             Feature::PlacementEvents => {
                 let handle = placement::handle_of_feature(sqe, drive)?;
-                lock(&self.placement).set(sqe, handle, data)?;
+                lock(&self.shared.placement).set(sqe, handle, data)?;
             }
             _ => {}
         }

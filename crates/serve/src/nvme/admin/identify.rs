@@ -13,7 +13,7 @@ use crate::nvme::io::is_valid;
 use crate::nvme::placement::GROUP;
 use crate::nvme::refuse::refuse_if;
 use crate::nvme::subsystem::Subsystem;
-use crate::nvme::{ocp, zones};
+use crate::nvme::{access, ocp, zones};
 
 impl Subsystem {
     pub(super) fn identify(&self, id: u16, kind: Kind, drive: &dyn Drive, sqe: &Sqe) -> Answer {
@@ -97,7 +97,13 @@ impl Subsystem {
             Some(namespace) if cns == Cns::IndependentNamespace => {
                 self.identity.independent(kind, namespace)
             }
-            Some(namespace) => self.identity.namespace(kind, drive, nsid, namespace),
+            Some(namespace) => {
+                let flags = self.get(id).map(|controller| &controller.flags);
+                let state =
+                    flags.map_or_else(Default::default, |flags| access::state(drive, flags));
+                let hides_capacity = access::hides_capacity(state);
+                self.identity.namespace(kind, drive, (nsid, namespace), hides_capacity)
+            }
             None if cns == Cns::NamespaceNames => return Err(Status::INVALID_FIELD.dnr()),
             // A missing namespace has no fields.
             None => vec![0; 4096],

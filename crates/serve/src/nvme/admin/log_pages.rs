@@ -15,7 +15,7 @@ use crate::nvme::records::telemetry_page;
 use crate::nvme::refuse::refuse_if;
 use crate::nvme::reservations::Reservations;
 use crate::nvme::subsystem::Subsystem;
-use crate::nvme::{logs, ocp, placement_logs, zones};
+use crate::nvme::{logs, ocp, placement, placement_logs, zones};
 
 impl Subsystem {
     pub(super) fn log_page(
@@ -98,34 +98,30 @@ impl Subsystem {
                 }
                 telemetry_page(&self.records.telemetry, log, self.identity.own.oui)
             }
+            LogPage::AsymmetricAccess => {
+                let seen = controller.access.clone().unwrap_or_default();
+                seen.log(controller.access_changes, sqe.log_specific() & 1 != 0)
+            }
             LogPage::PersistentEvents => return self.persistent_events(id, drive, sqe),
             LogPage::Features => logs::features(kind, &self.identity),
             // No commands are supported over this interface.
             LogPage::ManagementCommands => vec![0; 1024],
-            LogPage::EnduranceGroup
-            | LogPage::PlacementConfigurations
-            | LogPage::PlacementUsage
-            | LogPage::PlacementStatistics
-            | LogPage::PlacementEvents => {
-                let events = &mut lock(&self.placement);
+            _ if placement::is_of_group(log) => {
+                let events = &mut lock(&self.shared.placement);
                 let kept = (&mut **events, self.records.error_count, &self.records.timestamp);
                 placement_logs::page(log, sqe, drive, &self.identity, kept)?
             }
             LogPage::Sanitize => logs::sanitize(self.records.sanitize, &self.identity, drive),
             LogPage::ReservationNotification => {
                 let notice = |all: &mut Reservations| all.notification(id, !retain);
-                self.reservations.with(drive.power_cuts(), notice).as_bytes().to_vec()
+                self.shared.reservations.with(drive.power_cuts(), notice).as_bytes().to_vec()
             }
-            LogPage::OcpSmart
-            | LogPage::OcpErrorRecovery
-            | LogPage::OcpLatency
-            | LogPage::OcpCapabilities
-            | LogPage::OcpUnsupported => {
+            _ if ocp_trailer(log).is_some() => {
                 let most = self.records.temperature_max_c.max(drive.health().temperature_c);
                 ocp::page(log, drive, &self.identity, most)
             }
             LogPage::Pace => logs::pace(&drive.report()),
-            LogPage::Discovery => return Err(Status::INVALID_LOG_PAGE.dnr()),
+            _ => return Err(Status::INVALID_LOG_PAGE.dnr()),
         }))
     }
 

@@ -15,14 +15,13 @@ use drivebay_wire::nvme::{
     AdminOpcode, FabricsType, NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status,
 };
 
-use self::answer::invalid_opcode;
-pub(super) use self::answer::{Answer, NOT_ABORTED, Outcome, done, part_of_page};
+pub(super) use self::answer::{Answer, NOT_ABORTED, Outcome, done, numbers, part_of_page};
 use super::identity::{Kind, NSID_ALL};
 use super::io::{Transfer, active};
 use super::refuse::refuse_if;
 use super::reservations::Access;
 use super::subsystem::Subsystem;
-use super::{features, placement};
+use super::{access, features, logs, placement};
 use crate::interface::drive::Drive;
 
 /// Bytes that an admin command transfers, according to its own fields.
@@ -74,34 +73,36 @@ impl Subsystem {
         let kind = controller.kind;
         if kind != Kind::Discovery {
             controller.check_namespaces(drive);
+            controller.check_access(drive);
         }
-        let Some(opcode) = AdminOpcode::from_code(sqe.opcode) else {
-            let fabrics = sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci;
-            return if fabrics { Ok(Outcome::Transport) } else { invalid_opcode() };
-        };
+        let path = access::state(drive, &controller.flags);
+        if sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci {
+            return Ok(Outcome::Transport);
+        }
+        let opcode = AdminOpcode::from_code(sqe.opcode)
+            .filter(|&opcode| logs::has_admin_command(kind, opcode, &self.identity));
+        let opcode = opcode.ok_or(Status::INVALID_OPCODE.dnr())?;
         use AdminOpcode as A;
         let now = drive.now();
         if self.is_sanitizing(now) && !is_allowed_during_sanitize(opcode) {
             return Err(Status::SANITIZE_IN_PROGRESS);
         }
+        access::check_admin(path, opcode, sqe)?;
         self.refuse_reserved(id, drive, opcode, sqe)?;
-        match (opcode, kind) {
-            (A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq, Kind::Pci) => {
-                Ok(Outcome::Transport)
-            }
-            (A::GetLogPage, _) => self.log_page(id, kind, drive, sqe),
-            (A::Identify, _) => self.identify(id, kind, drive, sqe),
-            (A::GetFeatures, _) => self.get_feature(id, kind, drive, sqe),
-            (A::SetFeatures, _) => self.set_feature(id, kind, drive, sqe, data),
-            (A::AsyncEvent, _) => {
+        match opcode {
+            A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq => Ok(Outcome::Transport),
+            A::GetLogPage => self.log_page(id, kind, drive, sqe),
+            A::Identify => self.identify(id, kind, drive, sqe),
+            A::GetFeatures => self.get_feature(id, kind, drive, sqe),
+            A::SetFeatures => self.set_feature(id, kind, drive, sqe, data),
+            A::AsyncEvent => {
                 let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
                 controller.events.request(sqe.cid.get())?;
                 Ok(Outcome::Held)
             }
-            (A::KeepAlive, Kind::Tcp | Kind::Discovery) => done(),
-            (_, Kind::Discovery) => invalid_opcode(),
-            (A::Abort, _) => self.abort(id, sqe),
-            (A::DirectiveSend | A::DirectiveReceive, _) if self.identity.placement.is_some() => {
+            A::KeepAlive => done(),
+            A::Abort => self.abort(id, sqe),
+            A::DirectiveSend | A::DirectiveReceive => {
                 let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
                 active(sqe.nsid.get(), drive, &controller.flags)?;
                 let most = u64::from(self.identity.transfer_bytes_max());
@@ -109,7 +110,7 @@ impl Subsystem {
                 let page = placement::directive(sqe, drive, bytes.min(most) as usize)?;
                 Ok(Outcome::Success(0, page))
             }
-            (A::NamespaceManagement, _) => {
+            A::NamespaceManagement => {
                 let answer = self.manage_namespaces(drive, sqe, data);
                 if let Ok(Outcome::Success(nsid, _)) = &answer {
                     let changed = namespace_change(sqe, data, *nsid);
@@ -117,13 +118,12 @@ impl Subsystem {
                 }
                 answer
             }
-            (A::NamespaceAttachment, _) => self.attach_namespace(drive, sqe, data),
-            (A::Format, _) => self.format(id, drive, sqe),
-            (A::Sanitize, _) => self.sanitize(id, drive, sqe),
-            (A::DeviceSelfTest, _) => self.self_test(drive, sqe),
-            (A::FirmwareDownload, _) => self.download(sqe, data),
-            (A::FirmwareCommit, _) => self.commit(id, now, sqe),
-            _ => invalid_opcode(),
+            A::NamespaceAttachment => self.attach_namespace(drive, sqe, data),
+            A::Format => self.format(id, drive, sqe),
+            A::Sanitize => self.sanitize(id, drive, sqe),
+            A::DeviceSelfTest => self.self_test(drive, sqe),
+            A::FirmwareDownload => self.download(sqe, data),
+            A::FirmwareCommit => self.commit(id, now, sqe),
         }
     }
 
@@ -144,7 +144,7 @@ impl Subsystem {
             _ => return Ok(()),
         };
         let cuts = drive.power_cuts();
-        let is_kept = |nsid: u32| self.reservations.exclude(id, nsid, Access::Write, cuts);
+        let is_kept = |nsid: u32| self.shared.reservations.exclude(id, nsid, Access::Write, cuts);
         refuse_if(changed.into_iter().any(is_kept), Status::RESERVATION_CONFLICT)
     }
 

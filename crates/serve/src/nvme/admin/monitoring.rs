@@ -28,8 +28,9 @@ impl Subsystem {
         }
         controller.complete_slow(now);
         controller.check_namespaces(drive);
+        controller.check_access(drive);
         controller.check_zones(drive.zones());
-        let reservations = &controller.flags.reservations;
+        let reservations = &controller.flags.shared.reservations;
         if reservations.with(drive.power_cuts(), |all| all.has_news(id)) {
             controller.events.raise(Event::Reservations);
         }
@@ -50,7 +51,7 @@ impl Subsystem {
             let over = kelvin(celsius).saturating_sub(threshold).min(255) as u8;
             self.note(id, PersistentKind::Thermal, now, &[over, 1]);
         }
-        lock(&self.placement).look_at(&drive.handle_use(), now);
+        lock(&self.shared.placement).look_at(&drive.handle_use(), now);
         let most = &mut self.records.temperature_max_c;
         *most = most.max(celsius);
     }

@@ -73,7 +73,7 @@ impl PciDevice {
     pub fn new(subsystem: Subsystem, messages: Receiver<Message>) -> Option<PciDevice> {
         let mut guard = subsystem.lock();
         let queues = guard.identity.io_queues_max + 1;
-        let controller = guard.add(Kind::Pci)?;
+        let controller = guard.add(Kind::Pci, 0)?;
         let capabilities = guard.get(controller)?.cap;
         let flags = Arc::clone(&guard.get(controller)?.flags);
         let entries_max = u32::from(guard.identity.queue_entries_max);
@@ -181,11 +181,10 @@ impl PciDevice {
             Ok(()) if id == 0 => self.execute_admin(drive, sqe, &buffer),
             Ok(()) => {
                 let (tag, flags) = (u32::from(id), &self.flags);
-                if let Some(ended) = self.commands.start(drive, tag, sqe, &buffer, flags) {
-                    match ended {
-                        Ok(data) => self.succeed(id, &sqe, 0, &data),
-                        Err(status) => self.finish(id, &sqe, status, 0),
-                    }
+                match self.commands.start(drive, tag, sqe, &buffer, flags) {
+                    Some(Ok(data)) => self.succeed(id, &sqe, 0, &data),
+                    Some(Err(status)) => self.finish(id, &sqe, status, 0),
+                    None => {}
                 }
             }
         }
@@ -268,10 +267,8 @@ impl PciDevice {
                 gone.ok_or(Status::INVALID_QUEUE_IDENTIFIER.dnr())?;
             }
             _ => {
-                let used = |sq: &SubmissionQueue| sq.completion_queue == id;
-                if self.submission.iter().flatten().any(used) {
-                    return Err(Status::INVALID_QUEUE_DELETION.dnr());
-                }
+                let is_used = self.submission.iter().flatten().any(|sq| sq.completion_queue == id);
+                refuse_if(is_used, Status::INVALID_QUEUE_DELETION)?;
                 let gone = self.completion[place].take();
                 gone.ok_or(Status::INVALID_QUEUE_IDENTIFIER.dnr())?;
             }

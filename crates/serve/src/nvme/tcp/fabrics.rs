@@ -44,19 +44,6 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    fn new(controller: u16, id: u16, entries: u16, flow_control: bool, flags: &Arc<Flags>) -> Self {
-        Connected {
-            controller,
-            id,
-            entries,
-            flow_control,
-            flags: Arc::clone(flags),
-            epoch: flags.epoch(),
-            is_leaving: false,
-            authentication: None,
-        }
-    }
-
     /// True if the queue may be used.
     pub fn is_authentic(&self) -> bool {
         self.authentication.as_ref().is_none_or(Authentication::is_done)
@@ -75,11 +62,12 @@ pub(super) struct Reply {
 /// Status of a refused command, with the location of the wrong parameter.
 type Refusal = (Status, u64);
 
-/// Executes a command on a connection.
+/// Executes a command on a connection to this portal.
 pub(super) fn execute(
     subsystem: &mut Subsystem,
     drive: &mut dyn Drive,
     connected: &mut Option<Connected>,
+    portal: u16,
     sqe: &Sqe,
     data: &[u8],
 ) -> Result<Reply, Refusal> {
@@ -92,7 +80,7 @@ pub(super) fn execute(
         let FabricsType::Connect { .. } = command else {
             return Err(refuse(Status::COMMAND_SEQUENCE));
         };
-        let queue = connect(subsystem, drive, command, data)?;
+        let queue = connect(subsystem, drive, portal, command, data)?;
         let wants = u32::from(!queue.is_authentic()) * CONNECT_AUTHENTICATE;
         let result = u64::from(u32::from(queue.controller) | wants);
         *connected = Some(queue);
@@ -175,6 +163,7 @@ fn reject_if(is_wrong: bool, refusal: Refusal) -> Result<(), Refusal> {
 fn connect(
     subsystem: &mut Subsystem,
     drive: &dyn Drive,
+    portal: u16,
     command: FabricsType,
     data: &[u8],
 ) -> Result<Connected, Refusal> {
@@ -200,36 +189,45 @@ fn connect(
     let secrets = subsystem.secrets.clone().filter(|_| kind == Kind::Tcp);
     let authentication = secrets.map(|secrets| Authentication::new(&secrets, host, name));
     let asked = data.controller.get();
-    if queue == 0 {
+    let (controller, flags) = if queue == 0 {
         reject_if(asked != CONNECT_CNTLID_ANY, wrong(16, true))?;
         let busy = (Status::CONNECT_CONTROLLER_BUSY, 0);
-        let id = subsystem.add(kind).ok_or(busy)?;
+        let id = subsystem.add(kind, portal).ok_or(busy)?;
         let controller = subsystem.get_mut(id).ok_or(busy)?;
         controller.host_nqn = host.to_owned();
         controller.features.host_id = data.host_id;
         controller.features[Feature::KeepAliveTimer] = in_grains(keep_alive_ms);
         if kind == Kind::Tcp {
-            let reservations = &controller.flags.reservations;
+            let reservations = &controller.flags.shared.reservations;
             reservations.with(drive.power_cuts(), |all| all.join(id, data.host_id));
         }
-        let queue = Connected::new(id, 0, entries, flow_control, &controller.flags);
-        return Ok(Connected { authentication, ..queue });
-    }
-    let controller = subsystem.get_mut(asked).ok_or(wrong(16, true))?;
-    if controller.host_nqn != host || controller.kind != kind || kind == Kind::Discovery {
-        return Err(wrong(512, true));
-    }
-    reject_if(controller.features.host_id != data.host_id, wrong(0, true))?;
-    reject_if(!controller.flags.serves(), (Status::COMMAND_SEQUENCE.dnr(), 0))?;
-    // As many as were granted, counted from 0.
-    if u32::from(queue) > (controller.features[Feature::NumberOfQueues] & 0xffff) + 1 {
-        return Err(wrong(42, false));
-    }
-    let place = 1 << (queue - 1);
-    reject_if(controller.queues & place != 0, (Status::CONNECT_CONTROLLER_BUSY, 0))?;
-    controller.queues |= place;
-    let queue = Connected::new(asked, queue, entries, flow_control, &controller.flags);
-    Ok(Connected { authentication, ..queue })
+        (id, &controller.flags)
+    } else {
+        let controller = subsystem.get_mut(asked).ok_or(wrong(16, true))?;
+        let is_own = controller.host_nqn == host && controller.kind == kind;
+        reject_if(!is_own || kind == Kind::Discovery, wrong(512, true))?;
+        // A controller belongs to one port.
+        reject_if(controller.flags.portal != portal, wrong(16, true))?;
+        reject_if(controller.features.host_id != data.host_id, wrong(0, true))?;
+        reject_if(!controller.flags.serves(), (Status::COMMAND_SEQUENCE.dnr(), 0))?;
+        // As many as were granted, counted from 0.
+        let granted = (controller.features[Feature::NumberOfQueues] & 0xffff) + 1;
+        reject_if(u32::from(queue) > granted, wrong(42, false))?;
+        let place = 1 << (queue - 1);
+        reject_if(controller.queues & place != 0, (Status::CONNECT_CONTROLLER_BUSY, 0))?;
+        controller.queues |= place;
+        (asked, &controller.flags)
+    };
+    Ok(Connected {
+        controller,
+        id: queue,
+        entries,
+        flow_control,
+        flags: Arc::clone(flags),
+        epoch: flags.epoch(),
+        is_leaving: false,
+        authentication,
+    })
 }
 
 /// Number of the drive whose subsystem a Connect command names.
@@ -239,21 +237,22 @@ pub(super) fn drive_of(subsystems: &Subsystems, sqe: &Sqe, data: &[u8]) -> Optio
     subsystems.find(nqn_of(&data.subsystem_nqn)?)
 }
 
-/// Discovery log: all subsystems, at the address on which the host asked.
+/// Discovery log: all subsystems, at each portal, for a host that has connected to `address`.
 pub(super) fn discovery_log(
     subsystems: &Subsystems,
     address: SocketAddr,
     sqe: &Sqe,
 ) -> Result<Outcome, Status> {
-    let records = (subsystems.names().len() as u64).into();
+    let portals = subsystems.portals(address);
+    let records = ((subsystems.names().len() * portals.len()) as u64).into();
     let header = DiscoveryHeader { generation: 1.into(), records, ..DiscoveryHeader::default() };
-    let entry = |nqn: &str| DiscoveryEntry {
+    let entry = |nqn: &str, number: u16, address: &SocketAddr| DiscoveryEntry {
         transport: TRANSPORT_TCP,
         address_family: if address.is_ipv4() { 1 } else { 2 },
         subsystem_type: SUBSYSTEM_NVM,
         // A secure channel is not required.
         requirements: 2,
-        port: 1.into(),
+        port: number.into(),
         controller: CONNECT_CNTLID_ANY.into(),
         admin_entries_max: ADMIN_ENTRIES_MAX.into(),
         service: padded(&address.port().to_string()),
@@ -263,7 +262,9 @@ pub(super) fn discovery_log(
     };
     let mut page = header.as_bytes().to_vec();
     for nqn in subsystems.names() {
-        page.extend_from_slice(entry(nqn).as_bytes());
+        for (number, portal) in (1..).zip(&portals) {
+            page.extend_from_slice(entry(nqn, number, portal).as_bytes());
+        }
     }
     part_of_page(page, sqe.log_offset(), sqe.log_bytes())
 }

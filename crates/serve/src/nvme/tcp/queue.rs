@@ -336,7 +336,9 @@ impl Queue {
         }
         let subsystem = self.subsystem.clone();
         let mut subsystem = subsystem.lock();
-        match fabrics::execute(&mut subsystem, drive, &mut self.connected, &sqe, data) {
+        let portal = self.subsystems.portal_at(self.address);
+        let connected = &mut self.connected;
+        match fabrics::execute(&mut subsystem, drive, connected, portal, &sqe, data) {
             Ok(fabrics::Reply { result, data, flush }) => {
                 if flush {
                     self.inflight.flush_for_shutdown(drive);
