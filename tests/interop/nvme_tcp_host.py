@@ -35,6 +35,8 @@ class Queue:
         self.cid = 0
         self.data_at: int | None = None
         """Where data last began in its PDU."""
+        self.events: dict[int, int | None] = {}
+        """Event requests by command identifier, and their answers."""
         self.socket.sendall(
             struct.pack("<BBBBIHBB", 0, 0, 128, 0, 128, 0, alignment, 0) + bytes(116)
         )
@@ -69,6 +71,12 @@ class Queue:
         self, opcode: int, *dwords: int, nsid: int = 0, send: bytes = b"", receive: int = 0
     ) -> tuple[int, bytes]:
         """Dwords are 10 to 15; returns what the completion holds (64 bits), and data."""
+        self._send(opcode, *dwords, nsid=nsid, send=send, receive=receive)
+        return self._answer(self.cid)
+
+    def _send(
+        self, opcode: int, *dwords: int, nsid: int = 0, send: bytes = b"", receive: int = 0
+    ) -> None:
         self.cid += 1
         words = (*dwords, 0, 0, 0, 0, 0, 0)[:6]
         if send:
@@ -81,6 +89,9 @@ class Queue:
         self.socket.sendall(
             struct.pack("<BBBBI", 4, 0, 72, 72 if send else 0, 72 + len(send)) + sqe + send
         )
+
+    def _answer(self, expected: int) -> tuple[int, bytes]:
+        """The completion and the data of this command; events that come before are kept."""
         data = b""
         while True:
             kind, flags, header, more = self._pdu()
@@ -91,10 +102,24 @@ class Queue:
                 continue
             assert kind == 5, f"PDU of type {kind}"
             result, _, _, cid, status = struct.unpack("<QHHHH", header[8:24])
-            assert cid == self.cid
+            if cid != expected and cid in self.events:
+                self.events[cid] = result
+                continue
+            assert cid == expected
             if status >> 1:
                 raise Refused(status >> 1 & 0x7FF, result)
             return result, data
+
+    def request_event(self) -> int:
+        """Asks for an asynchronous event; returns the identifier for `event`."""
+        self._send(0x0C)
+        self.events[self.cid] = None
+        return self.cid
+
+    def event(self, request: int) -> int:
+        """Waits for the event of this request: type, information and log page."""
+        answer = self.events.pop(request)
+        return self._answer(request)[0] if answer is None else answer
 
     def fabrics(
         self, kind: int, *dwords: int, send: bytes = b"", receive: int = 0

@@ -224,7 +224,8 @@ def server(*options: str, drive: str | None = DRIVE) -> Iterator[list[str]]:
         try:
             assert process.stderr is not None
             lines: list[str] = []
-            while not any("nvme-tcp:" in one or "vfio-user:" in one for one in lines):
+            portals = max(options.count("--nvme-tcp"), 1)
+            while sum("nvme-tcp:" in one or "vfio-user:" in one for one in lines) < portals:
                 line = process.stderr.readline()
                 assert line, lines
                 lines.append(line.strip())

@@ -29,6 +29,7 @@ Examples:
   drivebay ctl /tmp/ctl --drive db power-cut   one of several served drives
   drivebay ctl /tmp/ctl power-on               after --after-cut refuse
   drivebay ctl /tmp/ctl ambient 45
+  drivebay ctl /tmp/ctl ana-state 1 inaccessible   NVMe/TCP's first portal
   drivebay ctl /tmp/ctl fault '{"kind": "hang", "for_s": 5}'
   drivebay ctl /tmp/ctl no-faults
   drivebay ctl /tmp/ctl resize 200G            NVMe hosts get a notice

@@ -82,8 +82,9 @@ clock.
 
 \b
 The control socket accepts one command per line: drives, status, now, events,
-follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, resize
-[NSID] BYTES, snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER.
+follow, power-cut, power-on, ambient CELSIUS, ana-state PORTAL STATE, fault
+JSON, no-faults, resize [NSID] BYTES, snapshot NAME, restore NAME, forget NAME
+or clone NAME FOLDER.
 Prefix "drive NAME" selects one of several drives. The answer is one line of
 JSON (for follow one line per event):
   echo status | nc -UN /tmp/drive.control

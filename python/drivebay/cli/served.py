@@ -32,6 +32,10 @@ def _rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
             for space in report["namespaces"]
             if space["bytes"] < report["capacity_bytes"]
         ),
+        *(
+            (f"NVMe/TCP portal {number}", state)
+            for number, state in enumerate(report["ana_states"], start=1)
+        ),
         ("served for", f"{report['elapsed_s']:.1f} s"),
         ("drive's clock", f"{report['drive_s']:.1f} s, {report['time_scale']:g} times the host's"),
         ("requests", f"{report['requests']:,}"),

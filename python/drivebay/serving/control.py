@@ -28,10 +28,10 @@ def ask(address: str, line: str) -> dict[str, Any]:
     """Sends a command and returns the server's answer.
 
     `address` is the socket, `unix:PATH` or a path. `line` is drives, status, events, power-cut,
-    power-on, ambient CELSIUS, fault JSON, no-faults, mark TEXT, resize BYTES, resize NSID BYTES,
-    snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER, with the prefix `drive NAME` if a
-    server has several. Raises UserError for a bad command, and EnvironmentProblem if no drivebay
-    server listens there.
+    power-on, ambient CELSIUS, ana-state PORTAL STATE, fault JSON, no-faults, mark TEXT, resize
+    BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER, with
+    the prefix `drive NAME` if a server has several. Raises UserError for a bad command, and
+    EnvironmentProblem if no drivebay server listens there.
     """
     with _connected(address, line) as talk:
         if COPIES.intersection(line.split()):

@@ -88,7 +88,8 @@ class Options:
         Serve NBD on unix:PATH or HOST:PORT (default HOST: 127.0.0.1). NBD clients need no
         password. Repeatable.
     nvme_tcp : HOST:PORT
-        Serve NVMe/TCP. Use 127.0.0.1 unless --dhchap-secret is set. Repeatable.
+        Serve NVMe/TCP. Use 127.0.0.1 unless --dhchap-secret is set. Repeatable: several addresses
+        are paths to the same drive, with states (ANA).
     control : unix:PATH
         Accept commands on this socket (see the end of this help).
     metrics : HOST:PORT
