@@ -10,8 +10,6 @@
 use drivebay_wire::nvme::{AccessGroup, AccessLog, AdminOpcode, Feature, Sqe, Status};
 use zerocopy::IntoBytes;
 
-use super::controller::Flags;
-use super::identity::NSID_ALL;
 use super::refuse::refuse_if;
 use crate::interface::drive::Namespaces;
 use crate::namespace::AccessState;
@@ -23,9 +21,9 @@ pub(super) const CAPABILITIES: u8 = 0x1f | 1 << 6;
 /// Longest time in the state Change, seconds. guess: as Linux's own target reports.
 pub(super) const TRANSITION_S: u8 = 10;
 
-/// State of the access through the portal of a controller.
-pub(super) fn state(namespaces: &dyn Namespaces, flags: &Flags) -> AccessState {
-    let portal = usize::from(flags.portal).checked_sub(1);
+/// State of the access through a portal; optimized for controllers without one (0).
+pub(super) fn state(namespaces: &dyn Namespaces, portal: u16) -> AccessState {
+    let portal = usize::from(portal).checked_sub(1);
     portal.and_then(|portal| namespaces.access().get(portal).copied()).unwrap_or_default()
 }
 
@@ -61,7 +59,7 @@ pub(super) fn check_admin(
         A::GetFeatures => is_of_namespace,
         A::SetFeatures => {
             let is_lost = state == AccessState::PersistentLoss;
-            is_of_namespace || nsid == NSID_ALL || (is_lost && nsid != 0)
+            is_of_namespace || nsid == u32::MAX || (is_lost && nsid != 0)
         }
         A::Format
         | A::NamespaceManagement

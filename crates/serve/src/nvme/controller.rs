@@ -295,7 +295,8 @@ impl Controller {
     pub fn check_access(&mut self, namespaces: &dyn Namespaces) {
         let mut attached = namespaces.namespace_ids();
         attached.retain(|&nsid| self.flags.is_attached(nsid));
-        let now = Access { state: access::state(namespaces, &self.flags), namespaces: attached };
+        let now =
+            Access { state: access::state(namespaces, self.flags.portal), namespaces: attached };
         let before = self.access.replace(now.clone()).unwrap_or_else(|| now.clone());
         self.access_changes += u64::from(before != now);
         let asked = self.features[Feature::AsyncEvents] & ACCESS_NOTICES != 0;

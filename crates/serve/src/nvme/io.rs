@@ -333,7 +333,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     }
     let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
-    let path = access::check(access::state(drive, flags));
+    let path = access::check(access::state(drive, flags.portal));
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
         path?;
         return Ok(Plan::single(Op::Flush, 0, 0));

@@ -12,10 +12,10 @@
 use drivebay_wire::nvme::{CONTROLLER_LIST_MAX, IdentifyNamespace, NAMESPACE_CREATE, Sqe, Status};
 use zerocopy::FromBytes;
 
-use super::admin::{Answer, Outcome, done, numbers};
+use super::admin::{Answer, Outcome, done};
 use super::identity::NSID_ALL;
 use super::io::is_valid;
-use super::placement::{GROUP, wanted_handles};
+use super::placement::{GROUP, numbers, wanted_handles};
 use super::refuse::refuse_if;
 use super::subsystem::{Subsystem, status_of};
 use super::zones;

@@ -20,7 +20,6 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
-use super::admin::numbers;
 use super::refuse::refuse_if;
 use super::timestamp::Timestamp;
 use crate::interface::drive::{Drive, Namespaces};
@@ -257,6 +256,11 @@ pub(super) fn handle_of_feature(sqe: &Sqe, drive: &dyn Drive) -> Result<u8, Stat
     refuse_if(!drive.is_placed(), Status::PLACEMENT_DISABLED)?;
     let handle = namespace.handles().get(usize::from(sqe.cdw11.get() as u16));
     handle.copied().ok_or(Status::INVALID_FIELD.dnr())
+}
+
+/// Returns the 16-bit numbers of a list from a host.
+pub(super) fn numbers(list: &[u8]) -> impl Iterator<Item = u16> {
+    list.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]))
 }
 
 /// List of placement handles of a new namespace.

@@ -25,11 +25,6 @@ pub(in crate::nvme) type Answer = Result<Outcome, Status>;
 /// Dword 0 of an Abort command's completion: the command was not aborted.
 pub(in crate::nvme) const NOT_ABORTED: u32 = 1;
 
-/// Returns the 16-bit numbers of a list from a host.
-pub(in crate::nvme) fn numbers(list: &[u8]) -> impl Iterator<Item = u16> {
-    list.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]))
-}
-
 /// Returns a list of namespaces, in order, for Identify and logs.
 pub(super) fn namespace_list(namespaces: impl Iterator<Item = u32>) -> Vec<u8> {
     let mut page: Vec<u8> = namespaces.take(1024).flat_map(u32::to_le_bytes).collect();

@@ -98,10 +98,8 @@ impl Subsystem {
                 self.identity.independent(kind, namespace)
             }
             Some(namespace) => {
-                let flags = self.get(id).map(|controller| &controller.flags);
-                let state =
-                    flags.map_or_else(Default::default, |flags| access::state(drive, flags));
-                let hides_capacity = access::hides_capacity(state);
+                let portal = self.get(id).map_or(0, |controller| controller.flags.portal);
+                let hides_capacity = access::hides_capacity(access::state(drive, portal));
                 self.identity.namespace(kind, drive, (nsid, namespace), hides_capacity)
             }
             None if cns == Cns::NamespaceNames => return Err(Status::INVALID_FIELD.dnr()),

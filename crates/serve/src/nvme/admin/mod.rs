@@ -15,7 +15,7 @@ use drivebay_wire::nvme::{
     AdminOpcode, FabricsType, NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status,
 };
 
-pub(super) use self::answer::{Answer, NOT_ABORTED, Outcome, done, numbers, part_of_page};
+pub(super) use self::answer::{Answer, NOT_ABORTED, Outcome, done, part_of_page};
 use super::identity::{Kind, NSID_ALL};
 use super::io::{Transfer, active};
 use super::refuse::refuse_if;
@@ -75,7 +75,7 @@ impl Subsystem {
             controller.check_namespaces(drive);
             controller.check_access(drive);
         }
-        let path = access::state(drive, &controller.flags);
+        let path = access::state(drive, controller.flags.portal);
         if sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci {
             return Ok(Outcome::Transport);
         }
