@@ -308,8 +308,8 @@ pub trait Control {
     /// Removes all faults.
     fn clear_faults(&mut self);
 
-    /// Sets the state of the access through a portal, by its number from 1 on. Returns the states of
-    /// all portals.
+    /// Sets the state of the access through a portal, by its number from 1 on. Returns the states
+    /// of all portals.
     ///
     /// # Errors
     /// [`ControlError::Portal`]: there is no such portal, or the drive has only one.
