@@ -21,11 +21,13 @@ import functools
 import json
 import math
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from drivebay.analysis import published
+from drivebay.common import data
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import leaves
 from drivebay.definitions.profiles import Profile, from_resolved
@@ -37,30 +39,10 @@ DIGITS = 6
 WHOLE_MAX = 64
 """Most integers of a range that are tried to find out if the core accepts them all."""
 
-
-BUILD = frozenset(
-    {
-        "blocks_per_plane",
-        "channels",
-        "commands_max",
-        "dies_per_channel",
-        "generation",
-        "lanes",
-        "page_kib",
-        "pages_per_block",
-        "payload_bytes",
-        "planes",
-        "processors",
-        "queue_depth_max",
-        "queues_max",
-        "read_completion_bytes",
-        "read_request_bytes",
-        "register_reads",
-        "register_writes",
-        "reserve_superblocks",
-        "streams",
-    }
-)
+SETTINGS_FILE = data.path("published") / "fit.toml"
+SETTINGS: dict[str, Any] = tomllib.loads(SETTINGS_FILE.read_text(encoding="utf-8"))
+"""Constants of published/fit.toml, whose head explains them."""
+BUILD = frozenset(SETTINGS["free"]["build"])
 """Keys that define the drive or host: counts, and sizes defined by a standard."""
 LEFT_OUT = ("drive", "identify", "health", "variants")
 """Sections without influence on any published row."""

@@ -81,7 +81,8 @@ def recipe() -> str:
     """Hash of the code that defines short runs: evaluations stored with other code are run
     again.
     """
-    files = (conditions.__file__, parameters.__file__, scaling.__file__, __file__)
+    modules = (conditions.__file__, parameters.__file__, scaling.__file__, __file__)
+    files = (*modules, parameters.SETTINGS_FILE)
     return hashlib.sha256(b"".join(Path(path).read_bytes() for path in files)).hexdigest()[:12]
 
 
