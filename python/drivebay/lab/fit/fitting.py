@@ -173,9 +173,8 @@ class _Fit:
             best = search.local_search(whole, best)
         self._tell("derivatives")
         slopes = derivatives(whole, best)
-        active = [self.parameters[i] for i in whole.active]
         known = identifiability(
-            active,
+            [self.parameters[i] for i in whole.active],
             [best[i] for i in whole.active],
             [observation.name for observation in whole.observations],
             [observation.scale for observation in whole.observations],
@@ -231,13 +230,7 @@ class _Fit:
                 f"no figure depends on {names}",
                 "fit to tests that do: --only TEST; or fit other parameters",
             )
-        observations = tuple(
-            observation
-            for observation in self.experiment.observations
-            if set(observation.jobs) <= seen
-        )
-        active = tuple(sorted({index for index, _ in self._moves}))
-        return replace(problem, observations=observations, jobs=tuple(sorted(seen)), active=active)
+        return self._reduced(problem, seen)
 
     def _fitted(self, whole: Problem) -> Values:
         """The best values after all stages."""
@@ -260,14 +253,10 @@ class _Fit:
         best = search.local_search(problem, first)
         if self._off(problem, best):
             self._tell(f"search, {stage}")
-            count = (
-                EVALUATIONS_EACH * len(problem.active)
-                if self.evaluations is None
-                else self.evaluations
-            )
-            best = search.local_search(
-                problem, search.global_search(problem, best, evaluations=count, seed=seed)
-            )
+            usual = EVALUATIONS_EACH * len(problem.active)
+            most = usual if self.evaluations is None else self.evaluations
+            best = search.global_search(problem, best, evaluations=most, seed=seed)
+            best = search.local_search(problem, best)
         return best
 
     def _misled(self, at: Values) -> set[Job]:
@@ -309,14 +298,16 @@ class _Fit:
 
     def _quick(self, whole: Problem) -> Problem | None:
         """The problem reduced to the quick tests and the parameters that affect them."""
-        jobs = tuple(job for job in whole.jobs if self._is_quick(job))
+        quick = self._reduced(whole, {job for job in whole.jobs if self._is_quick(job)})
+        return quick if quick.observations else None
+
+    def _reduced(self, problem: Problem, jobs: set[Job]) -> Problem:
+        """The problem reduced to these jobs and the parameters that affect them."""
         observations = tuple(
-            observation for observation in whole.observations if set(observation.jobs) <= set(jobs)
+            observation for observation in problem.observations if set(observation.jobs) <= jobs
         )
-        if not observations:
-            return None
         active = tuple(sorted({index for index, job in self._moves if job in jobs}))
-        return replace(whole, observations=observations, jobs=jobs, active=active)
+        return replace(problem, observations=observations, jobs=tuple(sorted(jobs)), active=active)
 
     def _held_out(self, whole: Problem) -> Problem | None:
         """The problem with the held-out tests, in their whole length."""
@@ -357,32 +348,20 @@ class _Fit:
             for held_out, observations in ((False, experiment.whole), (True, experiment.held_out))
             for observation in observations
         )
-        rows = {index: place for place, index in enumerate(active)}
+        sd = dict(zip(active, known.sd.tolist(), strict=True))
+        open_share = dict(zip(active, known.open_share.tolist(), strict=True))
         fitted = tuple(
-            Estimate(
-                parameter.name,
-                parameter.start,
-                value,
-                parameter.low,
-                parameter.high,
-                float(known.sd[rows[i]]) if i in rows else None,
-                float(known.open_share[rows[i]]) if i in rows else None,
-            )
-            for i, (parameter, value) in enumerate(zip(self.parameters, best, strict=True))
+            Estimate(p.name, p.start, value, p.low, p.high, sd.get(i), open_share.get(i))
+            for i, (p, value) in enumerate(zip(self.parameters, best, strict=True))
         )
-        changed = [i for i in rows if best[i] != self.start[i]]
+        changed = [i for i in active if best[i] != self.start[i]]
         moved = [self.parameters[i] for i in changed]
         source = f"fitted by drivebay calibrate, seed {self.seed}, to {experiment.description}"
         profile = with_values(experiment.base, moved, [best[i] for i in changed], source=source)
         name = write.name_of(out) if out is not None else f"{experiment.base.name}-fitted"[:64]
         intervals = _intervals(experiment, spread)
-        content = write.text(
-            profile,
-            [parameter.name for parameter in moved],
-            name=name,
-            head=head(experiment, known, figures),
-            intervals=intervals,
-        )
+        names, comment = [parameter.name for parameter in moved], head(experiment, known, figures)
+        content = write.text(profile, names, name=name, head=comment, intervals=intervals)
         if out is not None:
             write.save(out, content)
             profile = catalog.load(out)
@@ -406,9 +385,10 @@ def _spread(
     the observation's name; only for equalities, not for bounds.
     """
     spreads = known.relative_sd(slopes, [observation.scale for observation in observations])
-    pairs = zip(observations, spreads, strict=True)
     return {
-        observation.name: float(sd) for observation, sd in pairs if observation.relation == "eq"
+        observation.name: float(sd)
+        for observation, sd in zip(observations, spreads, strict=True)
+        if observation.relation == "eq"
     }
 
 
@@ -421,10 +401,8 @@ def _intervals(experiment: Experiment, spread: Mapping[str, float]) -> Intervals
         if own and observation.name in spread:
             key = observation.name.partition("/")[2] or observation.name
             unit = {"us": "µs"}.get(observation.unit, observation.unit)
-            intervals.setdefault(jobs[0].test, {})[key] = (
-                float(f"{spread[observation.name]:.4g}"),
-                unit,
-            )
+            sd = float(f"{spread[observation.name]:.4g}")
+            intervals.setdefault(jobs[0].test, {})[key] = sd, unit
     return intervals
 
 
