@@ -211,9 +211,7 @@ class _Fit:
         points = [self.start]
         for index in problem.active:
             for sign in (-1, 1):
-                moved = centre.copy()
-                moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
-                points.append(problem.values(moved))
+                points.append(problem.values(search.moved(centre, index, sign * SCREEN)))
         self._seen = points
         results = self.trials.run(points, jobs)
         self._moves: set[tuple[int, Job]] = set()
