@@ -239,7 +239,7 @@ def _sentences(
         else f"The data {'determine' if determined else 'do not determine'} {names[0]}."
     ]
     insensitive = np.abs(derivatives).max(axis=0, initial=0.0) < 0.1
-    for i, j in itertools.combinations(np.flatnonzero(~insensitive), 2):
+    for i, j in itertools.combinations(np.flatnonzero(~insensitive).tolist(), 2):
         r = float(correlation[i, j])
         if abs(r) > CORRELATED:
             combination = "their sum or product" if r < 0 else "their difference or ratio"

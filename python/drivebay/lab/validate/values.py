@@ -229,7 +229,7 @@ def leaf(profile: Profile, dotted: str) -> Any:
 
 def _die_bytes(profile: Profile) -> int:
     parts = ("planes", "blocks_per_plane", "pages_per_block", "page_kib")
-    return 1024 * math.prod(profile.raw["nand"][part]["value"] for part in parts)
+    return 1024 * math.prod(int(profile.raw["nand"][part]["value"]) for part in parts)
 
 
 def _lanes_gb_per_s(profile: Profile) -> float:
