@@ -97,4 +97,5 @@ impl Read for Guard {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/unpack.rs"]
 mod tests;
