@@ -23,7 +23,7 @@ pub struct Timeline {
 }
 
 /// A command or a mark.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Line {
     /// Time of its submission, or of the mark, nanoseconds.
     pub at_ns: u64,
@@ -81,8 +81,8 @@ impl States {
         let events = events.filter_map(|&event| match event {
             Event::Completed(_) => None,
             Event::Mark(number) => {
-                let (at, text) = &recording.marks[number as usize];
-                Some(Line { mark: Some(text.clone()), ..Line::at(*at) })
+                let (at_ns, text) = recording.marks[number as usize].clone();
+                Some(Line { at_ns, mark: Some(text), ..Line::default() })
             }
             Event::Submitted(number) => {
                 let command = &recording.commands[number as usize];
@@ -91,6 +91,7 @@ impl States {
                 let is_lost = |&&(_, command_number): &&(u32, u32)| command_number == number;
                 let lost_units = lost.iter().filter(is_lost).count();
                 Some(Line {
+                    at_ns: command.submitted_ns,
                     number: Some(number),
                     op: Some(command.op),
                     fua: command.fua,
@@ -100,7 +101,7 @@ impl States {
                     lost_units,
                     units: units.take_while(|unit| unit.command == number).count(),
                     why: (lost_units > 0).then(|| self.why(number, cut.event)),
-                    ..Line::at(command.submitted_ns)
+                    ..Line::default()
                 })
             }
         });
@@ -132,24 +133,6 @@ impl States {
             Why::FlushTooEarly
         } else {
             Why::NoFlush
-        }
-    }
-}
-
-impl Line {
-    fn at(at_ns: u64) -> Line {
-        Line {
-            at_ns,
-            mark: None,
-            number: None,
-            op: None,
-            fua: false,
-            lba: 0,
-            sectors: 0,
-            completed_ns: None,
-            lost_units: 0,
-            units: 0,
-            why: None,
         }
     }
 }

@@ -84,8 +84,7 @@ fn plan_error(error: PlanError) -> PyErr {
 class! {
     /// Progress of a replay on a real drive.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    ReplayProgress(now: drivebay_replay::Progress) {
-    }
+    ReplayProgress(now: drivebay_replay::Progress) {}
     /// Time since the start.
     elapsed_ns: u64 = now.elapsed_ns,
     /// Completed requests, including failed ones.
@@ -125,8 +124,7 @@ impl PyReplayControl {
 class! {
     /// Results of a survey of a trace.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    Survey(survey: drivebay_replay::Survey) {
-    }
+    Survey(survey: drivebay_replay::Survey) {}
     /// Requests, including trims and flushes.
     requests: u64 = survey.requests,
     /// Reads.
@@ -187,8 +185,7 @@ pub(crate) fn replay_real(
 class! {
     /// Requests of one operation in a replay on a real drive.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    OpLatency(py: Python<'_>, record: &Record, at: usize) {
-    }
+    OpLatency(py: Python<'_>, record: &Record, at: usize) {}
     /// Sum of the latencies.
     latency_ns_sum: u64 = record.latency_ns_sum[at],
     /// Latencies, measured from the time when a request was due.

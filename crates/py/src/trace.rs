@@ -107,14 +107,9 @@ impl PySource {
 
     /// Writes the trace into `out` as "iolog" or "csv"; returns a summary of the reading.
     fn convert(&self, py: Python<'_>, out: PathBuf, to: &str) -> PyResult<TraceSummary> {
-        let to = match to {
-            "iolog" => TextFormat::Iolog,
-            "csv" => TextFormat::Csv,
-            other => {
-                let text = format!("--to: {other} is not an output format\nhint: --to csv");
-                return Err(user_error(text));
-            }
-        };
+        let to = TextFormat::from_name(to).ok_or_else(|| {
+            user_error(format!("--to: {to} is not an output format\nhint: --to csv"))
+        })?;
         let converted = py.detach(|| drivebay_trace::convert(&self.0, &out, to, &mut keep_running));
         TraceSummary::new(&converted.map_err(trace_error)?)
     }
@@ -129,8 +124,7 @@ impl PySource {
 class! {
     /// Summary of reading a trace.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    TraceSummary(summary: &Summary) {
-    }
+    TraceSummary(summary: &Summary) {}
     /// Name of the format, or "synthesized".
     format: &'static str = summary.format,
     /// Number of requests.
@@ -183,8 +177,7 @@ class! {
 class! {
     /// Requests of a trace; arrays of shape (n,), n up to 262,144.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    TraceColumns(py: Python<'_>, block: &[Request]) {
-    }
+    TraceColumns(py: Python<'_>, block: &[Request]) {}
     /// Issue time of each request, from 0 at the first one.
     at_ns: Column<u64> = Column::new(py, block.iter().map(|r| r.at.0)),
     /// Operation: 0 read, 1 write, 2 trim, 3 flush.

@@ -130,12 +130,9 @@ impl Reader {
             && !format.takes_time_unit()
             && columns.is_none()
         {
+            let (unit, format) = (unit.name(), format.name());
             return refuse(
-                format!(
-                    "--time-unit {}: the unit of times in {} files is known",
-                    unit.name(),
-                    format.name()
-                ),
+                format!("--time-unit {unit}: the unit of times in {format} files is known"),
                 "leave it out; is --format (or --from) the right one?".to_string(),
             );
         }
@@ -179,17 +176,15 @@ impl Reader {
         self.parser.pump(&mut self.input, into, len_max)?;
         self.requests += (into.len() - before) as u64;
         if self.input.ended && self.requests == 0 {
+            let hint = match self.format {
+                Format::Blkparse => "record issues and completions: blktrace -a issue -a complete",
+                Format::Ftrace => "record the events block_rq_issue and block_rq_complete",
+                _ => "is it another format? they are listed by: drivebay trace info --help",
+            };
             return Err(TraceError::File {
                 file: self.input.file.clone(),
                 problem: format!("holds no request, read as {}", self.format.name()),
-                hint: match self.format {
-                    Format::Blkparse => {
-                        "record issues and completions: blktrace -a issue -a complete"
-                    }
-                    Format::Ftrace => "record the events block_rq_issue and block_rq_complete",
-                    _ => "is it another format? they are listed by: drivebay trace info --help",
-                }
-                .to_string(),
+                hint: hint.to_string(),
             });
         }
         Ok(!self.input.ended)

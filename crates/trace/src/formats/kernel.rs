@@ -90,15 +90,15 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    fn apply(&self, pairs: &mut Pairs, out: &mut Out<'_>) -> Result<(), Problem> {
+    fn apply(&self, pairs: &mut Pairs, out: &mut Out<'_>) -> Result<bool, Problem> {
         let Event { action, at, device, letters, offset_bytes, sectors } = *self;
         let Some(op) = rwbs_op(letters, sectors) else {
             out.skipped.other_events += u64::from(action == Action::Issue);
-            return Ok(());
+            return Ok(true);
         };
         if sectors == 0 && op != Op::Flush {
             out.skipped.no_bytes += u64::from(action == Action::Issue);
-            return Ok(());
+            return Ok(true);
         }
         // The letters of an issued flush differ from those of the bio that requested it: FN, FWS.
         let of_bio = op == Op::Flush && letters.contains(&b'W');
@@ -120,7 +120,7 @@ impl Event<'_> {
             }
             Action::Requeue => out.skipped.requeued += u64::from(pairs.requeue(key)),
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -164,9 +164,7 @@ impl Parse for Blkparse {
             _ => (0, 0),
         };
         ends_in_bracket(line)?;
-        Event { action, at, device, letters: f[6], offset_bytes, sectors }
-            .apply(&mut self.0, out)?;
-        Ok(true)
+        Event { action, at, device, letters: f[6], offset_bytes, sectors }.apply(&mut self.0, out)
     }
 
     fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
@@ -222,9 +220,7 @@ impl Parse for Ftrace {
         }
         let (offset_bytes, sectors) = place(place_words[0], place_words[1], place_words[2])?;
         ends_in_bracket(rest)?;
-        Event { action, at, device, letters: f[1], offset_bytes, sectors }
-            .apply(&mut self.0, out)?;
-        Ok(true)
+        Event { action, at, device, letters: f[1], offset_bytes, sectors }.apply(&mut self.0, out)
     }
 
     fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {

@@ -70,12 +70,9 @@ impl Skipped {
             (self.no_time, "requests have no times: this format has only their order and pauses"),
         ];
         let odd = self.first_odd.iter().map(|first| {
-            let lines = if self.odd == 1 {
-                "line that cannot be read was"
-            } else {
-                "lines that cannot be read were"
-            };
-            format!("{} {lines} left out; the first is {first}", self.odd)
+            let (lines, were) = if self.odd == 1 { ("line", "was") } else { ("lines", "were") };
+            let count = format!("{} {lines} that cannot be read {were} left out", self.odd);
+            format!("{count}; the first is {first}")
         });
         let others = reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}"));
         odd.chain(others).collect()
@@ -239,21 +236,16 @@ pub(crate) trait Parse: Send {
 #[inline]
 pub(crate) fn check(request: &Request) -> Result<(), Problem> {
     const LAST: u64 = i64::MAX as u64;
-    let end = request.offset_bytes.checked_add(request.bytes);
-    if end.is_none_or(|end| end > LAST) {
-        return Err(Problem::new(format!(
-            "offset {} and {} bytes lie beyond 2^63 - 1",
-            request.offset_bytes, request.bytes
-        )));
+    let Request { offset_bytes, bytes, response, op, .. } = *request;
+    if offset_bytes.checked_add(bytes).is_none_or(|end| end > LAST) {
+        let what = format!("offset {offset_bytes} and {bytes} bytes lie beyond 2^63 - 1");
+        return Err(Problem::new(what));
     }
-    if request.bytes > TRANSFER_BYTES_MAX && request.op.moves_data() {
-        return Err(Problem::new(format!(
-            "a {} of {} bytes is too long; must be below 4 GiB",
-            request.op.name(),
-            request.bytes
-        )));
+    if bytes > TRANSFER_BYTES_MAX && op.moves_data() {
+        let what = format!("a {} of {bytes} bytes is too long; must be below 4 GiB", op.name());
+        return Err(Problem::new(what));
     }
-    if request.response.is_some_and(|response| response.0 > RESPONSE_NS_MAX) {
+    if response.is_some_and(|response| response.0 > RESPONSE_NS_MAX) {
         return Err(Problem::new("the response time is longer than 73 years"));
     }
     Ok(())

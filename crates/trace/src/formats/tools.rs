@@ -159,18 +159,13 @@ impl<const MS: bool> Parse for DiskSim<MS> {
         }
         let at = self.0.ns(f[0], "time")?;
         let op = match whole(f[4], "type")? {
-            // DiskSim's other flags (B_ASYNC and so on) are above the lowest bit.
-            flags if MS || flags <= 1 => {
-                if flags & 1 == 1 {
-                    Op::Read
-                } else {
-                    Op::Write
-                }
-            }
-            _ => {
+            flags if !MS && flags > 1 => {
                 let what = format!("type is {}; must be 1 (read) or 0 (write)", shown(f[4]));
                 return Err(Problem::new(what));
             }
+            // DiskSim's other flags (B_ASYNC and so on) are above the lowest bit.
+            flags if flags & 1 == 1 => Op::Read,
+            _ => Op::Write,
         };
         out.push(Request {
             at: Nanos(at),
