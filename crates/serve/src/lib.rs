@@ -48,6 +48,7 @@ pub use faults::power_cut::{AfterCut, PowerCut, PowerCutPlan};
 pub use faults::{Fault, FaultError, Kind};
 pub use interface::drive::{Control, ControlError, Data, Drive, Io, Namespaces};
 pub use interface::events::{Event, What};
+pub use interface::latency_histogram::LatencyFigures;
 pub use interface::latency_monitor::{LatencyCounts, LatencyMonitor, LatencySettings};
 pub use interface::report::Report;
 pub use interface::session::{Listen, Next, Session};

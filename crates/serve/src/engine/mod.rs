@@ -20,6 +20,8 @@ mod zones;
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use drivebay_crash::Recorder;
 use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize, Zone};
@@ -32,6 +34,7 @@ use crate::faults::Faults;
 use crate::faults::power_cut::PowerCuts;
 use crate::interface::drive::{Data, Drive, Io};
 use crate::interface::events::{Events, What};
+use crate::interface::latency_histogram::LatencyHistogram;
 use crate::interface::latency_monitor::LatencyMonitor;
 use crate::namespace::NamespaceTable;
 use crate::pacing::clock::{Clock, Pace, TimeScale};
@@ -52,6 +55,7 @@ struct Traffic {
     refused: u64,
     bytes_read: u64,
     bytes_written: u64,
+    latencies: LatencyHistogram,
 }
 
 /// Last reported state of the conditions that begin and end.
@@ -87,6 +91,8 @@ pub struct Engine {
     pub(crate) namespace_file: Option<NamespaceFile>,
     /// True if hosts cannot be notified of a new size.
     pub(crate) is_of_fixed_size: bool,
+    /// Number of failed NVMe commands, which the subsystem counts.
+    pub(crate) nvme_errors: Arc<AtomicU64>,
     /// Session whose requests are being submitted.
     caller: SessionId,
     device: Device,
@@ -141,6 +147,7 @@ impl Engine {
             namespaces: namespaces.expect("the whole drive is whole zones"),
             namespace_file: None,
             is_of_fixed_size: false,
+            nvme_errors: Arc::default(),
             caller: SessionId::default(),
             store,
             clock: Clock::new(pace, scale, device.now()),
@@ -405,13 +412,14 @@ impl Engine {
             let request = self.with_what_lies_before(completion.request);
             self.store.completed(number, &request);
         }
-        self.latencies.record(completion.request.op, at.since_or_zero(arrived), at);
+        let modelled = at.since_or_zero(arrived);
+        self.latencies.record(completion.request.op, modelled, at);
+        self.traffic.latencies.record(completion.request.op, modelled);
         let since = self.clock.since_start(at).0;
         if let Some(recorder) = &mut self.recorder {
             recorder.completed(since, number, completion.status == Status::Ok);
         }
         if self.clock.is_paced() {
-            let modelled = at.since_or_zero(arrived);
             let modelled = [modelled, self.clock.scale().to_host(modelled)];
             // The clock does not make up for a wait for the store's file.
             let due = if is_synced { at.max(self.clock.now()) } else { at };

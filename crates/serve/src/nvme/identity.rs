@@ -19,6 +19,7 @@ use super::records::{PersistentEvents, SLOTS};
 use super::reservations::RESCAP;
 use super::{placement, zones};
 use crate::interface::drive::Drive;
+use crate::interface::report::WARNING_C;
 use crate::namespace::{BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, SECTOR_SHIFT, ZONED_BLOCK_SHIFT};
 use crate::state::identity::DriveIdentity;
 
@@ -49,10 +50,9 @@ const SANITIZE_DEALLOCATES: u32 = 1 << 29;
 const LPA: u8 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5;
 /// Size of the persistent event log, in units of 64 KiB.
 const PELS: u32 = PersistentEvents::bytes_max().div_ceil(64 << 10) as u32;
-/// Warning and critical temperature for a profile without them: from 2.0 on the specification
-/// requires both. guess: 70 degrees Celsius, to which client drives are specified to work, and 15
-/// more.
-const TEMPERATURES_C: [f64; 2] = [70.0, 85.0];
+/// Critical temperature of a profile without one: from 2.0 on the specification requires it. guess:
+/// 15 degrees Celsius more than the warning temperature.
+const CRITICAL_C: f64 = WARNING_C + 15.0;
 /// Time to enter D3 and to resume from it, microseconds. guess: a second; the specification
 /// requires a value.
 const RTD3_US: u32 = 1_000_000;
@@ -114,8 +114,8 @@ impl Identity {
             queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
             io_queues_max: spec.host_interface.queues_max.clamp(1, 64) as u16,
             unit_blocks: (spec.geometry.unit_bytes() / SECTOR_BYTES) as u16,
-            warning_c: spec.rated.warning_c.unwrap_or(TEMPERATURES_C[0]),
-            critical_c: spec.rated.critical_c.unwrap_or(TEMPERATURES_C[1]),
+            warning_c: spec.rated.warning_c.unwrap_or(WARNING_C),
+            critical_c: spec.rated.critical_c.unwrap_or(CRITICAL_C),
             is_protected: spec.power_loss_protection,
             has_volatile_cache,
             overwrites: spec.sanitize_overwrite,
