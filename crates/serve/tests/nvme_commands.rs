@@ -558,6 +558,32 @@ fn firmware_is_downloaded_committed_and_activated() {
 }
 
 #[test]
+fn a_host_that_switches_the_write_cache_is_notified_of_changed_namespaces() {
+    let (mut rig, mut admin, _) = drive();
+    let namespaces = 1 << 8;
+    assert_eq!(set(&mut rig, &mut admin, Feature::AsyncEvents, namespaces, &[]), Status::SUCCESS);
+    for (cache, no_cache) in [(0, 1 << 5), (1, 0)] {
+        let event = Sqe { opcode: 0x0c, ..Sqe::default() };
+        let cid = rig.post(&mut admin, event, 0, &[]);
+        let cache_is = |rig: &mut Rig, admin: &mut Host| {
+            set(rig, admin, Feature::VolatileWriteCache, cache, &[])
+        };
+        assert_eq!(cache_is(&mut rig, &mut admin), Status::SUCCESS);
+        rig.tick(&mut admin);
+        assert_eq!(rig.reply(&mut admin, cid), Some((Status::SUCCESS, 2 | 0x04 << 16)));
+        let (_, changed) = log_with(&mut rig, &mut admin, LogPage::ChangedNamespaces, 4096, 0);
+        assert_eq!(changed[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
+        let cdw10 = (Cns::IndependentNamespace as u32).into();
+        let ask = Sqe { opcode: 0x06, nsid: 1.into(), cdw10, ..Sqe::default() };
+        let (_, _, independent) = rig.admin(&mut admin, ask, 4096, &[]);
+        assert_eq!(independent[0], no_cache);
+        assert_eq!(cache_is(&mut rig, &mut admin), Status::SUCCESS);
+        let (_, changed) = log_with(&mut rig, &mut admin, LogPage::ChangedNamespaces, 4096, 0);
+        assert_eq!(changed[0], 0, "nothing has changed");
+    }
+}
+
+#[test]
 fn ocps_pages_bear_its_guids_and_the_models_figures() {
     let (mut rig, mut admin, mut host) = drive();
     for lba in 0..64 {

@@ -66,6 +66,10 @@ pub(super) const COPY_MAX: u32 = 1 << 20;
 /// Time of the extended self-test, minutes. guess: as common client drives report.
 pub(super) const SELF_TEST_MINUTES: u16 = 30;
 
+/// Feature of a namespace without a volatile write cache (VWCNP): the host has switched it off.
+/// From version 2.1 of the base specification; Linux evaluates it for controllers from 2.0 on.
+const NO_WRITE_CACHE: u8 = 1 << 5;
+
 /// Transport and purpose of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -332,8 +336,14 @@ impl Identity {
     }
 
     /// Identify data of a namespace that does not depend on its command set.
-    pub(super) fn independent(&self, kind: Kind, namespace: &Namespace) -> Vec<u8> {
+    pub(super) fn independent(
+        &self,
+        kind: Kind,
+        namespace: &Namespace,
+        write_cache: bool,
+    ) -> Vec<u8> {
         let id = IdentifyIndependentNamespace {
+            nsfeat: if write_cache { 0 } else { NO_WRITE_CACHE },
             nmic: namespace.is_shared().into(),
             rescap: rescap(kind),
             nsattr: namespace.is_read_only().into(),

@@ -74,7 +74,9 @@ impl Subsystem {
         }
         let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
         let result = controller.features.set(sqe, data)?;
-        controller.publish_features();
+        if controller.publish_features() {
+            controller.note_write_cache(drive);
+        }
         if let (Feature::Timestamp, Some(ms)) = (feature, data.first_chunk()) {
             let before = self.records.timestamp.value(now);
             self.records.timestamp.set(u64::from_le_bytes(*ms), now);

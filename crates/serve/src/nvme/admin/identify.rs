@@ -95,7 +95,8 @@ impl Subsystem {
                 None => vec![0; 4096],
             },
             Some(namespace) if cns == Cns::IndependentNamespace => {
-                self.identity.independent(kind, namespace)
+                let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
+                self.identity.independent(kind, namespace, controller.features.write_cache())
             }
             Some(namespace) => self.identity.namespace(kind, drive, nsid, namespace),
             None if cns == Cns::NamespaceNames => return Err(Status::INVALID_FIELD.dnr()),
