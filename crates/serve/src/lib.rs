@@ -45,7 +45,7 @@ pub use event_loop::EventLoop;
 pub use event_loop::channel::{Channel, Handle};
 pub use event_loop::listener::{Address, Listener};
 pub use faults::power_cut::{AfterCut, PowerCut, PowerCutPlan};
-pub use faults::{Fault, FaultError, Kind};
+pub use faults::{FailureMode, Fault, FaultError, Kind};
 pub use interface::drive::{Control, ControlError, Data, Drive, Io, Namespaces};
 pub use interface::events::{Event, What};
 pub use interface::latency_histogram::LatencyFigures;

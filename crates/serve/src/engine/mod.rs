@@ -30,8 +30,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::follow_ups::FollowUps;
 use crate::engine::inflight::{InflightCommand, InflightCommands, NEVER};
-use crate::faults::Faults;
 use crate::faults::power_cut::PowerCuts;
+use crate::faults::{FailureMode, Faults};
 use crate::interface::drive::{Data, Drive, Io};
 use crate::interface::events::{Events, What};
 use crate::interface::latency_histogram::LatencyHistogram;
@@ -77,6 +77,8 @@ pub(crate) struct DriveLogs {
     media_errors: u64,
     /// Traffic by namespace: reads, writes, sectors read and written.
     traffic: Vec<(u32, [u64; 4])>,
+    #[serde(default)]
+    failure_mode: FailureMode,
 }
 
 /// Served drive: the model, its data, its clock, and the commands in flight.
@@ -199,6 +201,7 @@ impl Engine {
     pub(crate) fn restore_logs(&mut self, kept: DriveLogs) {
         self.latencies = kept.latencies;
         self.faults.media_errors = kept.media_errors;
+        self.faults.failure_mode = kept.failure_mode;
         for (nsid, traffic) in kept.traffic {
             if let Some(namespace) = self.namespaces.get(nsid) {
                 namespace.restore_traffic(traffic);
@@ -211,6 +214,7 @@ impl Engine {
         DriveLogs {
             latencies: self.latencies.clone(),
             media_errors: self.faults.media_errors,
+            failure_mode: self.faults.failure_mode,
             traffic: self
                 .namespaces
                 .iter()
@@ -230,8 +234,11 @@ impl Engine {
         self.begin_faults();
         let fault = self.faults.effect(self.clock.since_start(self.clock.now()), &request);
         command.extra = fault.extra;
+        if fault.is_write_through {
+            command.request.op = request.op.durable();
+        }
         command.flush_follows = matches!(
-            request.op,
+            command.request.op,
             Op::WriteZeroes { fua: true, .. } | Op::Trim { fua: true } | Op::Append { fua: true }
         );
         if let Some(status) = fault.status {
@@ -521,6 +528,7 @@ impl Io for Engine {
         self.lateness.request(arrived_host);
         let has_zones = self.device.spec().zones.is_some();
         let mut accepted = self.accept(&mut command);
+        let request = command.request;
         // A zone may still refuse it.
         if accepted.is_ok() && !has_zones {
             let applied = self.apply(command.number, &request, data);
@@ -580,6 +588,14 @@ impl Io for Engine {
         self.is_worn_out
             || self.device.counters().reliability.read_only
             || self.faults.is_read_only(self.clock.since_start(self.clock.now()))
+    }
+
+    fn failure_mode(&self) -> FailureMode {
+        self.faults.failure_mode
+    }
+
+    fn set_failure_mode(&mut self, mode: FailureMode) {
+        self.faults.failure_mode = mode;
     }
 
     fn is_off(&self) -> bool {

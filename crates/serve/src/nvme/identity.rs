@@ -180,7 +180,7 @@ impl Identity {
             ver: VERSION.into(),
             rtd3r: RTD3_US.into(),
             rtd3e: RTD3_US.into(),
-            ctratt: attributes(kind).into(),
+            ctratt: attributes(kind, self.own.ocp).into(),
             aerl: self.own.events_max,
             elpe: self.own.error_entries,
             lpa: 1 << 2,
@@ -383,14 +383,15 @@ fn of_no_maker(spec: &Spec) -> Identify {
         aborts_max: 3,
         events_max: 3,
         error_entries: 63,
+        ocp: false,
         power_states: Vec::new(),
     }
 }
 
 /// Controller attributes: 128-bit host identifiers; with Keep Alive, any traffic resets its timer;
-/// UUIDs of vendors' pages.
-fn attributes(kind: Kind) -> u32 {
-    let (keep_alive_by_traffic, uuids) = (1 << 6, 1 << 9);
+/// UUIDs of vendors' pages, which OCP's have.
+fn attributes(kind: Kind, has_uuids: bool) -> u32 {
+    let (keep_alive_by_traffic, uuids) = (1 << 6, u32::from(has_uuids) << 9);
     match kind {
         Kind::Discovery => 1 | keep_alive_by_traffic,
         Kind::Tcp => 1 | keep_alive_by_traffic | uuids,

@@ -117,6 +117,7 @@ pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
         LogPage::Discovery => kind == Kind::Discovery,
         LogPage::ReservationNotification => kind == Kind::Tcp,
         LogPage::ChangedZones => kind != Kind::Discovery && identity.zones.is_some(),
+        _ if ocp_trailer(page).is_some() => kind != Kind::Discovery && identity.own.ocp,
         _ if placement::is_of_group(page) => {
             kind != Kind::Discovery && identity.placement.is_some()
         }
@@ -144,6 +145,7 @@ pub(super) fn has_feature(kind: Kind, feature: Feature, identity: &Identity) -> 
             matches!(feature, F::KeepAliveTimer | F::AsyncEvents | F::HostIdentifier)
         }
         _ if matches!(feature, F::Placement | F::PlacementEvents) => identity.placement.is_some(),
+        _ if feature as u8 >= F::OcpErrorInjection as u8 => identity.own.ocp,
         Kind::Tcp => true,
         Kind::Pci => {
             !matches!(feature, F::KeepAliveTimer | F::ReservationMask | F::ReservationPersistence)

@@ -43,11 +43,12 @@ impl Subsystem {
             // Combinations of command sets, one bit per set: there is one combination.
             Cns::CommandSets => page_of(&[1 << COMMAND_SET_NVM | 1 << self.identity.command_set()]),
             // The first entry is empty.
-            Cns::Uuids => {
+            Cns::Uuids if self.identity.own.ocp => {
                 let mut page = vec![0; 48];
                 page.extend_from_slice(&ocp::UUID.to_be_bytes());
                 page_of(&page)
             }
+            Cns::Uuids => return Err(invalid_field),
             cns @ (Cns::Namespace
             | Cns::NamespaceNames
             | Cns::AllocatedNamespace
