@@ -29,6 +29,8 @@ pub(super) const VERSION: u32 = 0x0002_0000;
 pub(super) const NSID_ALL: u32 = 0xffff_ffff;
 /// Bytes of data in a capsule in addition to the command: 16 KiB, as in Linux's own target.
 pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
+/// Most data of a command over TCP, as a power of two of 4 KiB.
+pub(super) const TCP_TRANSFER_MAX_LOG2: u8 = 5;
 /// Granularity of the keep-alive timeout, in 100 ms.
 pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
 /// Optional commands: Compare, Write Uncorrectable, Dataset Management, Write Zeroes; Save and
@@ -157,6 +159,12 @@ impl Identity {
         self.overwrites && self.zones.is_none()
     }
 
+    /// Most data of a command (MDTS), as a power of two of 4 KiB.
+    pub(super) fn transfer_max_log2(&self, kind: Kind) -> u8 {
+        let own = self.own.transfer_max_log2;
+        if kind == Kind::Pci { own } else { own.min(TCP_TRANSFER_MAX_LOG2) }
+    }
+
     /// Most data of a command, bytes.
     pub(super) fn transfer_bytes_max(&self) -> u32 {
         4096 << self.own.transfer_max_log2
@@ -175,7 +183,7 @@ impl Identity {
             sn: padded(&self.drive.serial),
             mn: padded(&self.own.model),
             fr: padded(&self.own.firmware),
-            mdts: self.own.transfer_max_log2,
+            mdts: self.transfer_max_log2(kind),
             cntlid: cntlid.into(),
             ver: VERSION.into(),
             rtd3r: RTD3_US.into(),

@@ -31,7 +31,7 @@ impl Subsystem {
             Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(kind),
             // Appends can be as long as other writes: a power of two of 4 KiB.
             Cns::CommandSetController if zones.is_some() => {
-                page_of(&[self.identity.own.transfer_max_log2])
+                page_of(&[self.identity.transfer_max_log2(kind)])
             }
             Cns::CommandSetController => self.identity.nvm_controller(),
             // Number of endurance groups, and their list.
