@@ -223,7 +223,7 @@ impl Connection {
                 }
             }
             Ok(None) => {}
-            Err(error) => self.refuse(negotiated, request.cookie, error),
+            Err(error) => self.answer(negotiated, request.cookie, Some(error)),
         }
         self.input.consume(end);
         Ok(true)
@@ -355,7 +355,7 @@ impl Connection {
                 Op::WriteZeroes { fua, allocated: no_hole }
             }
             Command::Cache => {
-                self.succeed(negotiated, request.cookie);
+                self.answer(negotiated, request.cookie, None);
                 return Ok(None);
             }
             Command::BlockStatus { first_only } => {
@@ -389,21 +389,13 @@ impl Connection {
         Ok(())
     }
 
-    fn succeed(&mut self, negotiated: Negotiated, cookie: u64) {
+    /// Reports success or an error to the client.
+    fn answer(&mut self, negotiated: Negotiated, cookie: u64, error: Option<Error>) {
         let out = self.output.append();
-        if negotiated.structured {
-            wire::structured_none(out, cookie);
-        } else {
-            wire::simple_reply(out, cookie, None);
-        }
-    }
-
-    fn refuse(&mut self, negotiated: Negotiated, cookie: u64, error: Error) {
-        let out = self.output.append();
-        if negotiated.structured {
-            wire::structured_error(out, cookie, error);
-        } else {
-            wire::simple_reply(out, cookie, Some(error));
+        match error {
+            _ if !negotiated.structured => wire::simple_reply(out, cookie, error),
+            Some(error) => wire::structured_error(out, cookie, error),
+            None => wire::structured_none(out, cookie),
         }
     }
 
@@ -425,7 +417,7 @@ impl Connection {
         let sectors = left.div_ceil(SECTOR_BYTES as usize) as u32;
         if sectors > 0 && drive.append(lba, sectors, self.output.append()).is_err() {
             self.output.append().truncate(before);
-            return self.refuse(negotiated, request.token, Error::Io);
+            return self.answer(negotiated, request.token, Some(Error::Io));
         }
         self.output.sent(sectors as usize * SECTOR_BYTES as usize - left);
     }
@@ -504,17 +496,16 @@ impl Session for Connection {
         }
         let error = match completion.status {
             Status::Ok if request.op == Op::Read => {
-                self.answer_read(negotiated, &request, drive);
-                return;
+                return self.answer_read(negotiated, &request, drive);
             }
-            Status::Ok => return self.succeed(negotiated, request.token),
-            Status::OutOfRange => Error::Inval,
+            Status::Ok => None,
+            Status::OutOfRange => Some(Error::Inval),
             // Drives with zones are not served over NBD.
-            Status::MediaError | Status::Internal | Status::Zone(_) => Error::Io,
-            Status::ReadOnly => Error::Perm,
-            Status::NoSpace => Error::NoSpc,
+            Status::MediaError | Status::Internal | Status::Zone(_) => Some(Error::Io),
+            Status::ReadOnly => Some(Error::Perm),
+            Status::NoSpace => Some(Error::NoSpc),
         };
-        self.refuse(negotiated, request.token, error);
+        self.answer(negotiated, request.token, error);
     }
 
     fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {

@@ -84,6 +84,8 @@ pub struct Subsystem {
     pub(super) identity: Identity,
     controllers: BTreeMap<u16, Controller>,
     pub(super) records: Records,
+    /// Number of errors over the lifetime, which the drive reports with its figures.
+    pub(crate) error_count: Arc<AtomicU64>,
     /// End of the running sanitize operation on the drive's clock, nanoseconds; 0 without one.
     pub(super) sanitizing_until: Arc<AtomicU64>,
     /// Placement events, which I/O commands also cause.
@@ -112,6 +114,7 @@ impl Subsystem {
             identity,
             controllers: BTreeMap::new(),
             records,
+            error_count: Arc::default(),
             sanitizing_until: Arc::default(),
             placement: Arc::new(Mutex::new(placement)),
             reservations: SharedReservations::default(),
@@ -125,6 +128,7 @@ impl Subsystem {
     /// that waits for a reset.
     pub(crate) fn restore_records(&mut self, records: Records, now: Nanos) {
         let profiles = self.records.firmware.slots[0];
+        self.error_count.store(records.error_count, Ordering::Relaxed);
         self.records = records;
         self.records.firmware.slots[0] = profiles;
         self.records.timestamp.stop(now);
@@ -252,6 +256,7 @@ impl Subsystem {
     ) {
         let records = &mut self.records;
         records.error_count += 1;
+        self.error_count.store(records.error_count, Ordering::Relaxed);
         records.errors.truncate(usize::from(self.identity.own.error_entries));
         let is_io = queue != 0;
         let zones = self.identity.zones.as_ref().filter(|_| is_io && is_active);

@@ -1,6 +1,7 @@
 //! A served drive: its model, its data and its event loop.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use drivebay_drive::Device;
@@ -69,6 +70,7 @@ impl ServedDrive {
         let CheckedDrive { options, namespaces, identity, .. } = checked;
         let mut event_loop = EventLoop::new(engine, channel)?;
         let nvme = Subsystem::shared(nvme_identity, &namespaces);
+        event_loop.engine().nvme_errors = Arc::clone(&nvme.lock().error_count);
         if let Some(secrets) = checked.secrets {
             nvme.lock().require(secrets);
         }
