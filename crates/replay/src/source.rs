@@ -108,7 +108,7 @@ impl Traced {
         let Traced { only_reads, trim, .. } = *self;
         let (filter, skipped) = match op {
             Op::Read => return true,
-            Op::Write => (!only_reads, &mut self.skipped.writes),
+            Op::Write | Op::WriteFua => (!only_reads, &mut self.skipped.writes),
             Op::Trim => (trim && !only_reads, &mut self.skipped.trims),
             Op::Flush => (trim && !only_reads, &mut self.skipped.flushes),
         };
@@ -135,7 +135,11 @@ impl Source for Traced {
             Some(Command { op, offset_bytes: 0, bytes: 0 })
         } else {
             match self.placement.place(&request) {
-                Ok((offset_bytes, bytes)) => Some(Command { op, offset_bytes, bytes }),
+                Ok((offset_bytes, bytes)) => {
+                    // Left out: FUA. Effect: the write may complete before it is durable.
+                    let op = if op == Op::WriteFua { Op::Write } else { op };
+                    Some(Command { op, offset_bytes, bytes })
+                }
                 Err(error) => return Next::Broken(error.to_string()),
             }
         };
