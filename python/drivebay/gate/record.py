@@ -36,10 +36,12 @@ FILE_SYSTEMS = {
 """Commands that make them, and options of their mounts."""
 IN_MOUNT = """
 loop=$(losetup --show -f "$1") && echo 2 > "/sys/block/${loop#/dev/}/queue/nomerges" || exit 125
-mount -o "$2" "$loop" "$3"; mounted=$?; losetup -d "$loop"; [ $mounted = 0 ] || exit 125
-cd "$3"; shift 3; "$@"; code=$?; cd / && umount "$OLDPWD"; exit $code
+mount -o "$2" "$loop" /mnt; mounted=$?; losetup -d "$loop"; [ $mounted = 0 ] || exit 125
+cd /mnt; shift 2; "$@"; code=$?; cd / && umount /mnt && exit $code
 """
-"""Shell script that runs a command in the root of a file system; $OLDPWD is the caller's folder."""
+"""Shell script that runs a command in the root of a file system; $OLDPWD is the caller's folder.
+The mount is seen by the command alone. The loop device sends one request at a time and merges none:
+how many it would merge depends on the machine's speed."""
 
 
 def record(
@@ -69,7 +71,7 @@ def record(
         image, words = None, list(command)
         if file_system is not None:
             image = _made(Path(name) / "image", size_bytes, file_system, setup)
-            words = _mounted("{}", file_system, words, name)
+            words = _mounted("{}", file_system, words)
         elif setup is not None:
             raise UserError("--setup needs a file system", "--fs ext4")
         with system_errors(f"{out} cannot be made", "choose a new folder", UserError):
@@ -85,11 +87,9 @@ def record(
     return 0
 
 
-def _mounted(file: str, kind: str, words: Sequence[str], folder: str) -> list[str]:
-    mount = Path(folder) / "mount"
-    mount.mkdir(exist_ok=True)
+def _mounted(file: str, kind: str, words: Sequence[str]) -> list[str]:
     options = FILE_SYSTEMS[kind][1]
-    return ["unshare", "--mount", "sh", "-c", IN_MOUNT, "sh", file, options, str(mount), *words]
+    return ["unshare", "--mount", "sh", "-c", IN_MOUNT, "sh", file, options, *words]
 
 
 def _made(image: Path, size_bytes: int, kind: str, setup: str | None) -> Path:
@@ -98,7 +98,7 @@ def _made(image: Path, size_bytes: int, kind: str, setup: str | None) -> Path:
         file.truncate(size_bytes)
     steps = [[*FILE_SYSTEMS[kind][0].split(), str(image)]]
     if setup is not None:
-        steps.append(_mounted(str(image), kind, ["sh", "-c", setup], str(image.parent)))
+        steps.append(_mounted(str(image), kind, ["sh", "-c", setup]))
     for words in steps:
         with system_errors(f"{words[0]} cannot be started", f"apt-get install {words[0]}"):
             done = subprocess.run(words, stdout=subprocess.DEVNULL, check=False)
