@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=5)
     parser.add_argument("--percent", type=float, default=2)
     asked = parser.parse_args()
-    asked.folder.mkdir(exist_ok=True)
+    asked.folder.mkdir(exist_ok=True, parents=True)
     for name in asked.names:
         sets = [asked.folder / f"{name}-{number}" for number in range(1, asked.sets + 1)]
         planted = asked.folder / f"{name}-planted"

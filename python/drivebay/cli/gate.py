@@ -89,7 +89,7 @@ def time(
 
     from drivebay.gate.timing import FIGURES
 
-    done = _timed(place, drive, changes)
+    (done,) = _timed((place,), drive, changes)
     if as_json:
         print_json([{"figures": one.figures, "classes": one.classes} for one in done])
         return
@@ -103,11 +103,15 @@ def time(
         show(f"| {name} | {median(counts):,} | {min(counts):,} | {max(counts):,} |")
 
 
-def _timed(place: Path, drive: str, changes: list[str] | None) -> list[Timed]:
+def _timed(places: tuple[Path, ...], drive: str, changes: list[str] | None) -> list[list[Timed]]:
+    from itertools import chain, islice
+
     from drivebay.cli.target import modified_profile
     from drivebay.gate.timing import recordings, timed
 
-    return list(timed(recordings(place), modified_profile(drive, changes)))
+    sets = [recordings(place) for place in places]
+    done = timed(chain(*sets), modified_profile(drive, changes))
+    return [list(islice(done, len(files))) for files in sets]
 
 
 def _figure(value: float, unit: str) -> str:
@@ -136,22 +140,14 @@ def compare(
     as_json: options.Json = False,
 ) -> None:
     """Compare two sets of recordings, and fail if a figure has become worse."""
-    from dataclasses import asdict
-
     from drivebay.gate.compare import changes
     from drivebay.gate.timing import FIGURES
 
-    sets = [_timed(place, drive, set_) for place in (base, new)]
-    figures, classes = changes(sets[0], sets[1], threshold)
+    figures, classes = changes(*_timed((base, new), drive, set_), threshold)
     worse = [name for name, change in figures.items() if change.verdict == "worse"]
     if as_json:
-        all_changes = {"figures": figures, "classes": classes}
-        print_json(
-            {
-                key: {name: asdict(change) for name, change in part.items()}
-                for key, part in all_changes.items()
-            }
-        )
+        parts = {"figures": figures, "classes": classes}
+        print_json({key: {n: c._asdict() for n, c in part.items()} for key, part in parts.items()})
     else:
         show(f"| {drive} | base | new | change | 95 % interval | |", "|---|--:|--:|--:|--:|---|")
         for name, change in (*figures.items(), *classes.items()):

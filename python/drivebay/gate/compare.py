@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
 from drivebay.analysis.replicates import CONFIDENCE, t_quantile
 from drivebay.common.errors import UserError
-from drivebay.gate.timing import FIGURES, Timed
+from drivebay.gate.timing import Timed
 
 FEWEST = 3
 """Smallest number of recordings of each set."""
@@ -23,16 +22,17 @@ NEVER = 1e-3
 """Stands for 0 in a ratio: less than any figure."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """Medians of a figure in both sets; the change in per cent and both ends of its interval."""
+class Change(NamedTuple):
+    """Medians of a figure in both sets; the change in per cent, both ends of its interval, and the
+    verdict: "same", "worse", "better" or "unclear".
+    """
 
     base: float
     new: float
     percent: float
     low: float
     high: float
-    verdict: Literal["same", "worse", "better", "unclear"]
+    verdict: str
 
 
 def change(base: Sequence[float], new: Sequence[float], threshold: float) -> Change:
@@ -50,13 +50,9 @@ def change(base: Sequence[float], new: Sequence[float], threshold: float) -> Cha
         freedom = math.floor(sum(errors) ** 2 / sum(parts) + 1e-9)
         half = t_quantile(CONFIDENCE, freedom) * math.sqrt(sum(errors))
     percent, low, high = (100 * math.expm1(shift + add) for add in (0, -half, half))
-    verdict: Literal["same", "worse", "better", "unclear"] = "unclear"
-    if low > threshold:
-        verdict = "worse"
-    elif high < -threshold:
-        verdict = "better"
-    elif -threshold <= low and high <= threshold:
-        verdict = "same"
+    verdict = "same" if -threshold <= low and high <= threshold else "unclear"
+    if low > threshold or high < -threshold:
+        verdict = "worse" if low > threshold else "better"
     return Change(statistics.median(base), statistics.median(new), percent, low, high, verdict)
 
 
@@ -70,15 +66,19 @@ def changes(
         raise UserError(
             f"an interval needs at least {FEWEST} recordings of each", "gate record --runs 5"
         )
-    figures = {}
-    for name in FIGURES:
-        pair = [[t.figures.get(name, math.nan) for t in timeds] for timeds in (base, new)]
-        if all(math.isfinite(value) for values in pair for value in values):
-            figures[name] = change(*pair, threshold)
-    names = {name for timed in (*base, *new) for name in timed.classes}
-    classes = {
-        name: change(*([t.classes[name] for t in timeds] for timeds in (base, new)), threshold)
-        for name in sorted(names)
-    }
-    shown = [item for item in classes.items() if item[1].verdict in ("worse", "better")]
-    return figures, dict(sorted(shown, key=lambda item: -abs(item[1].new - item[1].base)))
+
+    def all_of(kind: str) -> dict[str, Change]:
+        names = dict.fromkeys(name for timed in (*base, *new) for name in getattr(timed, kind))
+        pairs = {
+            name: [[getattr(timed, kind).get(name, 0) for timed in set_] for set_ in (base, new)]
+            for name in names
+        }
+        return {
+            name: change(*pair, threshold)
+            for name, pair in pairs.items()
+            if any(map(any, pair)) and not any(math.isnan(v) for values in pair for v in values)
+        }
+
+    classes = [item for item in all_of("classes").items() if item[1].verdict in ("worse", "better")]
+    classes.sort(key=lambda item: -abs(item[1].new - item[1].base))
+    return all_of("figures"), dict(classes)

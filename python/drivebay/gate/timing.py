@@ -8,7 +8,7 @@ its requests spends less of its time on I/O than the figures suggest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def recordings(place: Path) -> list[Path]:
     return files
 
 
-def timed(files: Sequence[Path], profile: Profile) -> Iterator[Timed]:
+def timed(files: Iterable[Path], profile: Profile) -> Iterator[Timed]:
     """Yields the figures of each recording; each begins with a copy of the same full drive, which
     is scaled down to `CAPACITY_BYTES`.
     """
@@ -63,8 +63,7 @@ def timed(files: Sequence[Path], profile: Profile) -> Iterator[Timed]:
     full = Drive(small.raw).device()
     full.prepare()
     for file in files:
-        classes: Counter[str] = Counter()
-        requests, moved = Counter[str](), Counter[str]()
+        classes, requests, moved = Counter[str](), Counter[str](), Counter[str]()
         for columns in traces.batches(file):
             for op, size in zip(columns.op.tolist(), columns.bytes.tolist(), strict=True):
                 name = traces.OPS[op]
