@@ -36,7 +36,7 @@ drive.read(0, 2)
 """Writes pages with a flush each, and reads two of them."""
 
 
-def _recorded(out: Path, commits: int, runs: int = 3) -> Path:
+def _recorded(out: Path, commits: int, runs: int = 4) -> Path:
     words = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(commits)]
     size = 64 << 20
     assert not gate_record.record(
@@ -57,7 +57,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_requests_are_recorded_without_data(base: Path) -> None:
     files = recordings(base)
-    assert [file.name for file in files] == ["1.requests", "2.requests", "3.requests"]
+    assert [file.name for file in files] == [f"{run}.requests" for run in range(1, 5)]
     # Less than a block of data.
     assert files[0].stat().st_size < 32_000
     described = traces.info(files[0])
@@ -107,23 +107,27 @@ def test_no_change_is_claimed_of_equal_sets_and_none_of_2_per_cent_is_missed() -
     draw = random.Random(1)
     found: Counter[str] = Counter()
     for _ in range(500):
-        sets = [[draw.gauss(mean, 0.3) for _ in range(5)] for mean in (100, 100, 102)]
+        sets = [[draw.gauss(mean, 0.3) for _ in range(7)] for mean in (100, 100, 102)]
         found[change(sets[0], sets[1], 1.0).verdict] += 1
         found[f"new {change(sets[0], sets[2], 1.0).verdict}"] += 1
     assert found["worse"] + found["better"] == 0
     assert found["new worse"] > 490
-    # Welch (1947): with equal variances, the interval of Student's t with 4 degrees of freedom.
-    known = change([1, 2, 3], [2, 4, 6], 1.0)
-    assert known.percent == pytest.approx(100) and known.low == pytest.approx(-43.2, abs=0.1)
+    # One disturbed recording does not hide a change.
+    assert change([100.0] * 6 + [150], [102.0] * 7, 1.0).verdict == "worse"
+    # Tables of the Mann-Whitney statistic: 8 is critical for 10 and 5 values at 5 %, two-sided.
+    known = change(range(100, 110), range(200, 205), 1.0)
+    shifts = sorted(after / before for before in range(100, 110) for after in range(200, 205))
+    assert known.low == pytest.approx(100 * (shifts[8] - 1))
+    assert known.high == pytest.approx(100 * (shifts[41] - 1))
 
 
 def test_what_is_zero_in_both_sets_is_left_out_and_what_appears_is_worse() -> None:
     sets = [
-        [Timed({"flushes": flushes}, Counter({"flush": flushes})) for _ in range(3)]
+        [Timed({"flushes": flushes}, Counter({"write 4 KiB": flushes})) for _ in range(4)]
         for flushes in (0, 5)
     ]
     assert changes(sets[0], sets[0], 1.0) == ({}, {})
     figures, classes = changes(sets[0], sets[1], 1.0)
-    assert figures["flushes"].verdict == classes["flush"].verdict == "worse"
-    with pytest.raises(UserError, match="at least 3 recordings"):
-        changes(sets[0][:2], sets[1], 1.0)
+    assert figures["flushes"].verdict == classes["write 4 KiB"].verdict == "worse"
+    with pytest.raises(UserError, match="at least 4 recordings"):
+        changes(sets[0][:3], sets[1], 1.0)

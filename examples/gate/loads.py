@@ -198,7 +198,7 @@ def postgresql(percent: float, *, setup: bool = False) -> None:
             data,
             "-n",
             "-t",
-            str(commits(percent, 1000)),
+            str(commits(percent, 500)),
             "--random-seed=1",
             "postgres",
         )

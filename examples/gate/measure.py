@@ -6,13 +6,14 @@ equal sets.
 usage: measure.py FOLDER [--runs N] [--sets N] [--percent P] NAME...
 
 Each load is recorded in sets of N runs: equal ones, in the order of time, and one with P per cent
-more work. Set 1 is compared with that one, and set 2 with 3, 4 with 5 and so on. Existing sets are
+more work. Set 1 is compared with that one, and the equal sets each with the next. Existing sets are
 kept. Needs root. The machine is as busy as it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shlex
 import statistics
@@ -56,8 +57,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="+")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--sets", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--sets", type=int, default=3)
     parser.add_argument("--percent", type=float, default=2)
     asked = parser.parse_args()
     asked.folder.mkdir(exist_ok=True, parents=True)
@@ -79,7 +80,7 @@ def main() -> None:
         for figure in ("bytes written", "flushes"):
             print(f"  planted: {figure} {figures[figure]['percent']:+.2f} %")
         print(f"  planted: shown {shown}")
-        for first, second in zip(sets[1::2], sets[2::2], strict=False):
+        for first, second in itertools.pairwise(sets):
             print(f"  equal: shown {compare(first, second)[1]}", flush=True)
 
 

@@ -47,7 +47,7 @@ The exit code is that of the first run that fails, which ends the recording."""
 def record(
     command: list[str] = argument("-- COMMAND...", "Program to record."),
     out: Path = option("FOLDER", "New folder for the recordings."),
-    runs: int = option("N", "Number of recordings.", min=1, default=5),
+    runs: int = option("N", "Number of recordings.", min=1, default=7),
     size: str = option("SIZE", "Size of the drive.", default="8GiB"),
     fs: Literal["ext4", "xfs", "btrfs", "none"] = option(
         None, "File system in which the command runs.", default="ext4"

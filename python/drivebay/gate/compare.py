@@ -1,8 +1,10 @@
 """Comparison of two sets of recordings: an interval for the change of each figure, and a verdict.
 
-Source: Welch's t interval for two means (Welch, Biometrika 34, 1947), of the logarithms of the
-figures, so that it bounds a ratio. The degrees of freedom are rounded down. A change is shown only
-if the whole interval is beyond the threshold.
+Source: the Hodges-Lehmann estimate of a shift, and Moses' interval from the Mann-Whitney statistic
+(Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed. 2014, 4.2 and 4.3), of the
+logarithms of the figures, so that they become a ratio. No distribution is assumed; with seven
+recordings each, one that is disturbed does not reach the ends of the interval. A change is shown
+only if the whole interval is beyond the threshold.
 """
 
 from __future__ import annotations
@@ -10,14 +12,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
-from drivebay.analysis.replicates import CONFIDENCE, t_quantile
+from drivebay.analysis.replicates import CONFIDENCE
 from drivebay.common.errors import UserError
 from drivebay.gate.timing import Timed
 
-FEWEST = 3
-"""Smallest number of recordings of each set."""
+FEWEST = 4
+"""Smallest number of recordings of each set that has an interval."""
 NEVER = 1e-3
 """Stands for 0 in a ratio: less than any figure."""
 
@@ -35,21 +38,37 @@ class Change(NamedTuple):
     verdict: str
 
 
+@cache
+def _orders(n: int, m: int, u: int) -> int:
+    """Number of orders of `n` and `m` values in which `u` pairs are inverted."""
+    if u < 0 or min(n, m) == 0:
+        return int(u == 0)
+    return _orders(n - 1, m, u - m) + _orders(n, m - 1, u)
+
+
+def _rank(n: int, m: int) -> int:
+    """Rank of the difference at the lower end of the interval, from 0.
+
+    >>> _rank(4, 4), _rank(5, 5), _rank(7, 7)
+    (0, 2, 8)
+    """
+    rank, tail = -1, 0
+    while (tail := tail + _orders(n, m, rank + 1)) <= math.comb(n + m, n) * (1 - CONFIDENCE) / 2:
+        rank += 1
+    return rank
+
+
 def change(base: Sequence[float], new: Sequence[float], threshold: float) -> Change:
     """Computes the change of a figure; `threshold` is in per cent.
 
-    >>> change([100, 101, 102], [110, 111, 112], 1.0).verdict
+    >>> change([100, 101, 102, 103], [110, 111, 112, 113], 1.0).verdict
     'worse'
     """
     sets = [[math.log(max(value, NEVER)) for value in values] for values in (base, new)]
-    shift = statistics.fmean(sets[1]) - statistics.fmean(sets[0])
-    errors = [statistics.variance(logs) / len(logs) for logs in sets]
-    half = 0.0
-    if any(errors):
-        parts = [error**2 / (len(logs) - 1) for error, logs in zip(errors, sets, strict=True)]
-        freedom = math.floor(sum(errors) ** 2 / sum(parts) + 1e-9)
-        half = t_quantile(CONFIDENCE, freedom) * math.sqrt(sum(errors))
-    percent, low, high = (100 * math.expm1(shift + add) for add in (0, -half, half))
+    shifts = sorted(after - before for before in sets[0] for after in sets[1])
+    rank = _rank(len(base), len(new))
+    ends = (statistics.median(shifts), shifts[rank], shifts[-1 - rank])
+    percent, low, high = (100 * math.expm1(shift) for shift in ends)
     verdict = "same" if -threshold <= low and high <= threshold else "unclear"
     if low > threshold or high < -threshold:
         verdict = "worse" if low > threshold else "better"
@@ -64,7 +83,7 @@ def changes(
     """
     if min(len(base), len(new)) < FEWEST:
         raise UserError(
-            f"an interval needs at least {FEWEST} recordings of each", "gate record --runs 5"
+            f"an interval needs at least {FEWEST} recordings of each", "gate record --runs 7"
         )
 
     def all_of(kind: str) -> dict[str, Change]:

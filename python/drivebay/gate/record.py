@@ -81,9 +81,13 @@ def record(
             drive = serving.Drive(
                 profile=profile, image=image, pace="none", record=file, requests_only=True
             )
-            if code := recording.record(drive, file, words):
-                file.unlink()
-                return code
+            code = None
+            try:
+                if code := recording.record(drive, file, words):
+                    return code
+            finally:
+                if code != 0:
+                    file.unlink(missing_ok=True)
     return 0
 
 

@@ -38,7 +38,7 @@ FIGURES = {
 @dataclass(frozen=True)
 class Timed:
     """Figures of a recording by the names in `FIGURES`, NaN if it has none; and its requests by
-    class: the operation, and the size rounded up to a power of two.
+    class: operation and size, rounded up to a power of two.
     """
 
     figures: dict[str, float]
@@ -70,7 +70,8 @@ def timed(files: Iterable[Path], profile: Profile) -> Iterator[Timed]:
                 requests[name] += 1
                 moved[name] += size
                 size_kib = max(1 << (size - 1).bit_length(), 1024) >> 10
-                classes[f"{name} {size_kib} KiB" if size else name] += 1
+                if size:
+                    classes[f"{name} {size_kib} KiB"] += 1
         result = full.copy().run(Trace(trace=str(file), mode="dependencies", trim=True))
         figures = {
             "requests": requests.total(),
