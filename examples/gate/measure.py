@@ -48,9 +48,11 @@ def compare(base: Path, new: Path) -> tuple[dict[str, dict[str, float | str]], s
     done = subprocess.run(
         [*PROGRAM, "compare", str(base), str(new), "--json"], stdout=subprocess.PIPE, check=False
     )
-    figures = json.loads(done.stdout)["figures"]
+    figures = json.loads(done.stdout)
     shown = {n: c for n, c in figures.items() if c["verdict"] in ("worse", "better")}
-    return figures, ", ".join(f"{n} {c['percent']:+.2f} %" for n, c in shown.items()) or "none"
+    parts = [f"{n} {c['percent']:+.2f} %" for n, c in shown.items() if not n.endswith("KiB")]
+    classes = sum(name.endswith("KiB") for name in shown)
+    return figures, f"{', '.join(parts) or 'none'}; {classes} classes"
 
 
 def main() -> None:
@@ -72,7 +74,7 @@ def main() -> None:
         for folder in sets:
             words = [*PROGRAM, "time", str(folder), "--json"]
             done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
-            times += [run["figures"]["I/O time"] for run in json.loads(done.stdout)]
+            times += [run["I/O time"] for run in json.loads(done.stdout)]
             walls += [float(line) for line in Path(f"{folder}.wall").read_text().split()]
         print(f"{name}: I/O time {statistics.median(times):.4g} ms, {len(times)} recordings")
         print(f"  spread of I/O time {spread(times)}, of wall time {spread(walls)}")

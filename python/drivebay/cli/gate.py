@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
 from drivebay.cli.output import print_json, show
 from drivebay.common import units
 from drivebay.common.errors import EXIT_CHECK_FAILED, EXIT_DONE
-
-if TYPE_CHECKING:
-    from drivebay.gate.timing import Timed
 
 app = options.Verb(
     help="Compare the I/O cost of two versions of a program, without noise.",
@@ -87,23 +84,20 @@ def time(
     """
     from statistics import median
 
-    from drivebay.gate.timing import FIGURES
-
     (done,) = _timed((place,), drive, changes)
     if as_json:
-        print_json([{"figures": one.figures, "classes": one.classes} for one in done])
+        print_json(done)
         return
     show(f"| {drive}, {len(done)} recordings | median | lowest | highest |", "|---|--:|--:|--:|")
-    for name, unit in FIGURES.items():
-        values = [one.figures[name] for one in done]
-        cells = (_figure(value, unit) for value in (median(values), min(values), max(values)))
+    for name in dict.fromkeys(name for figures in done for name in figures):
+        values = [figures.get(name, 0) for figures in done]
+        cells = (_figure(name, value) for value in (median(values), min(values), max(values)))
         show(f"| {name} | {' | '.join(cells)} |")
-    for name in sorted(set().union(*(one.classes for one in done))):
-        counts = [one.classes[name] for one in done]
-        show(f"| {name} | {median(counts):,} | {min(counts):,} | {max(counts):,} |")
 
 
-def _timed(places: tuple[Path, ...], drive: str, changes: list[str] | None) -> list[list[Timed]]:
+def _timed(
+    places: tuple[Path, ...], drive: str, changes: list[str] | None
+) -> list[list[dict[str, float]]]:
     from itertools import chain, islice
 
     from drivebay.cli.target import modified_profile
@@ -114,7 +108,10 @@ def _timed(places: tuple[Path, ...], drive: str, changes: list[str] | None) -> l
     return [list(islice(done, len(files))) for files in sets]
 
 
-def _figure(value: float, unit: str) -> str:
+def _figure(name: str, value: float) -> str:
+    from drivebay.gate.timing import FIGURES
+
+    unit = FIGURES.get(name, "")
     if math.isnan(value):
         return "-"
     return units.si_bytes(value) if unit == "B" else f"{value:,.6g} {unit}".strip()
@@ -143,19 +140,15 @@ def compare(
     from drivebay.gate.compare import changes
     from drivebay.gate.timing import FIGURES
 
-    figures, classes = changes(*_timed((base, new), drive, set_), threshold)
-    worse = [name for name, change in figures.items() if change.verdict == "worse"]
+    found = changes(*_timed((base, new), drive, set_), threshold)
+    worse = [name for name in FIGURES if name in found and found[name].verdict == "worse"]
     if as_json:
-        parts = {"figures": figures, "classes": classes}
-        print_json({key: {n: c._asdict() for n, c in part.items()} for key, part in parts.items()})
+        print_json({name: change._asdict() for name, change in found.items()})
     else:
         show(f"| {drive} | base | new | change | 95 % interval | |", "|---|--:|--:|--:|--:|---|")
-        for name, change in (*figures.items(), *classes.items()):
-            unit = FIGURES.get(name, "")
-            cells = (name, _figure(change.base, unit), _figure(change.new, unit))
-            interval = f"{change.low:+.2f} to {change.high:+.2f} %"
-            show(
-                f"| {' | '.join(cells)} | {change.percent:+.2f} % | {interval} | {change.verdict} |"
-            )
+        for name, change in found.items():
+            interval = f"{change.percent:+.2f} % | {change.low:+.2f} to {change.high:+.2f} %"
+            cells = (name, _figure(name, change.base), _figure(name, change.new), interval)
+            show(f"| {' | '.join(cells)} | {change.verdict} |")
         show("", f"worse by more than {threshold:g} %: {', '.join(worse) or 'nothing'}")
     raise SystemExit(EXIT_CHECK_FAILED if worse else EXIT_DONE)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from drivebay.analysis.replicates import CONFIDENCE
 from drivebay.common.errors import UserError
-from drivebay.gate.timing import Timed
+from drivebay.gate.timing import FIGURES
 
 FEWEST = 4
 """Smallest number of recordings of each set that has an interval."""
@@ -76,28 +76,24 @@ def change(base: Sequence[float], new: Sequence[float], threshold: float) -> Cha
 
 
 def changes(
-    base: Sequence[Timed], new: Sequence[Timed], threshold: float
-) -> tuple[dict[str, Change], dict[str, Change]]:
-    """Computes the changes of all figures that both sets have; and of those classes of requests
+    base: Sequence[Mapping[str, float]], new: Sequence[Mapping[str, float]], threshold: float
+) -> dict[str, Change]:
+    """Computes the changes of the figures that both sets have; and of those classes of requests
     that have changed, the largest difference first. Raises UserError if a set is too small.
     """
     if min(len(base), len(new)) < FEWEST:
         raise UserError(
             f"an interval needs at least {FEWEST} recordings of each", "gate record --runs 7"
         )
-
-    def all_of(kind: str) -> dict[str, Change]:
-        names = dict.fromkeys(name for timed in (*base, *new) for name in getattr(timed, kind))
-        pairs = {
-            name: [[getattr(timed, kind).get(name, 0) for timed in set_] for set_ in (base, new)]
-            for name in names
-        }
-        return {
-            name: change(*pair, threshold)
-            for name, pair in pairs.items()
-            if any(map(any, pair)) and not any(math.isnan(v) for values in pair for v in values)
-        }
-
-    classes = [item for item in all_of("classes").items() if item[1].verdict in ("worse", "better")]
-    classes.sort(key=lambda item: -abs(item[1].new - item[1].base))
-    return all_of("figures"), dict(classes)
+    figures, classes = dict[str, Change](), dict[str, Change]()
+    for name in dict.fromkeys(name for timed in (*base, *new) for name in timed):
+        pair = [[timed.get(name, 0) for timed in timeds] for timeds in (base, new)]
+        if not any(map(any, pair)) or any(math.isnan(value) for part in pair for value in part):
+            continue
+        found = change(*pair, threshold)
+        if name in FIGURES:
+            figures[name] = found
+        elif found.verdict in ("worse", "better"):
+            classes[name] = found
+    largest = sorted(classes, key=lambda name: -abs(classes[name].new - classes[name].base))
+    return {**figures, **{name: classes[name] for name in largest}}

@@ -7,9 +7,9 @@ its requests spends less of its time on I/O than the figures suggest.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from drivebay import traces
@@ -35,16 +35,6 @@ FIGURES = {
 """Figures of a recording, with their units; each is better if it is smaller."""
 
 
-@dataclass(frozen=True)
-class Timed:
-    """Figures of a recording by the names in `FIGURES`, NaN if it has none; and its requests by
-    class: operation and size, rounded up to a power of two.
-    """
-
-    figures: dict[str, float]
-    classes: Counter[str]
-
-
 def recordings(place: Path) -> list[Path]:
     """Recordings of a folder, in the order of their runs; or the one file."""
     if not place.is_dir():
@@ -55,9 +45,10 @@ def recordings(place: Path) -> list[Path]:
     return files
 
 
-def timed(files: Iterable[Path], profile: Profile) -> Iterator[Timed]:
-    """Yields the figures of each recording; each begins with a copy of the same full drive, which
-    is scaled down to `CAPACITY_BYTES`.
+def timed(files: Iterable[Path], profile: Profile) -> Iterator[dict[str, float]]:
+    """Yields the figures of each recording, NaN if it has none; and its requests by class, an
+    operation with its size rounded up to a power of two. Each recording begins with a copy of the
+    same full drive, which is scaled down to `CAPACITY_BYTES`.
     """
     small = with_capacity(profile, min(CAPACITY_BYTES, profile.capacity_bytes))
     full = Drive(small.raw).device()
@@ -69,11 +60,10 @@ def timed(files: Iterable[Path], profile: Profile) -> Iterator[Timed]:
                 name = traces.OPS[op]
                 requests[name] += 1
                 moved[name] += size
-                size_kib = max(1 << (size - 1).bit_length(), 1024) >> 10
                 if size:
-                    classes[f"{name} {size_kib} KiB"] += 1
+                    classes[f"{name} {max(1 << (size - 1).bit_length(), 1024) >> 10} KiB"] += 1
         result = full.copy().run(Trace(trace=str(file), mode="dependencies", trim=True))
-        figures = {
+        yield {
             "requests": requests.total(),
             "bytes read": moved["read"],
             "bytes written": moved["write"] + moved["write-fua"],
@@ -81,7 +71,7 @@ def timed(files: Iterable[Path], profile: Profile) -> Iterator[Timed]:
             "FUA writes": requests["write-fua"],
             "write amplification": result.waf,
             "I/O time": result.duration_s * 1e3,
-            "p99 latency": result.latency.percentile_us(99) if result.ios else float("nan"),
+            "p99 latency": result.latency.percentile_us(99) if result.ios else math.nan,
             "mean flush": result.flush_latency_us,
+            **dict(sorted(classes.items())),
         }
-        yield Timed(figures, classes)
