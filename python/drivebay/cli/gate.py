@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import print_json, show
+from drivebay.cli.output import print_json, say, show
 from drivebay.common import units
 from drivebay.common.errors import EXIT_CHECK_FAILED, EXIT_DONE
 
@@ -62,6 +62,7 @@ def record(
         file_system=None if fs == "none" else fs,
         setup=setup,
     )
+    say(f"recorded: {out}" if code == 0 else f"the command failed with exit code {code}")
     raise SystemExit(code if code >= 0 else 128 - code)  # a shell's exit code for a signal
 
 
