@@ -864,7 +864,7 @@ class TraceColumns:
         """First byte of the request."""
     @property
     def op(self, /) -> NDArray[uint8]:
-        """Operation: 0 read, 1 write, 2 trim, 3 flush."""
+        """Operation: 0 read, 1 write, 2 trim, 3 flush, 4 write with FUA."""
     @property
     def response_ns(self, /) -> NDArray[int64]:
         """Response time; -1 if unknown."""

@@ -19,7 +19,7 @@ mod states;
 mod timeline;
 mod view;
 
-pub use recording::{CrashError, Header, Op, Recorder, Recording};
+pub use recording::{Command, CrashError, Header, Op, Recorder, Recording};
 pub use rules::Rules;
 pub use states::{Coverage, State, States};
 pub use timeline::{Line, Timeline, Why};

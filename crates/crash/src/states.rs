@@ -125,6 +125,9 @@ impl States {
         after: Option<&str>,
     ) -> Result<States, CrashError> {
         let refused = |what: String, hint: &str| Err(CrashError::Refused(what, hint.to_owned()));
+        if recording.header.requests_only {
+            return refused("the recording has no data".into(), "drivebay crash record");
+        }
         let Some(rules) = rules.or(recording.header.rules) else {
             return refused("the recording has no drive's rules".into(), "--drive DRIVE");
         };

@@ -8,7 +8,7 @@ fn main() {
     let path = folder.path().join("recording");
     let rules =
         Rules { buffer_bytes: 1 << 20, atomic_bytes: 4096, protected: false, ignores_flush: false };
-    let header = Header { drive: "example".into(), sectors: 2048, rules: Some(rules) };
+    let header = Header { sectors: 2048, rules: Some(rules), ..Header::default() };
     let mut recorder = Recorder::create(&path, &header).expect("a new file");
     // Two writes of 4 KiB complete, and no flush follows.
     for number in 0..2 {

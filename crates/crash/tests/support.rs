@@ -36,7 +36,8 @@ pub enum Step {
 pub fn record(folder: &TempDir, sectors: u64, steps: &[Step]) -> PathBuf {
     let made = std::fs::read_dir(folder.path()).expect("a folder").count();
     let path = folder.path().join(format!("recording-{made}"));
-    let header = Header { drive: "test".into(), sectors, rules: Some(rules()) };
+    let rules = Some(rules());
+    let header = Header { drive: "test".into(), sectors, rules, ..Header::default() };
     let mut recorder = Recorder::create(&path, &header).expect("a new file");
     let mut waiting = Vec::new();
     for (number, step) in steps.iter().enumerate() {

@@ -73,9 +73,7 @@ impl PyReplayOptions {
 fn plan_error(error: PlanError) -> PyErr {
     match error {
         PlanError::Trace(error) => trace_error(error),
-        PlanError::Replay(ReplayError::OutOfRange { .. } | ReplayError::Pace(_)) => {
-            user_error(error)
-        }
+        PlanError::Replay(ReplayError::OutOfRange(_) | ReplayError::Pace(_)) => user_error(error),
         PlanError::Replay(_) => machine_error(error),
         _ => user_error(error),
     }
@@ -207,7 +205,7 @@ class! {
             EndReason::Broken(text) => ("broken", text.as_str()),
         };
         let column = |field: fn(&IoCounts) -> u64| Column::new(py, record.rows.iter().map(field));
-        let ops = Op::ALL.iter().map(|&op| {
+        let ops = Op::ALL.iter().take(record.latency.len()).map(|&op| {
             let of_op = OpLatency::new(py, record, op as usize)?;
             Ok((op.name(), Py::new(py, of_op)?))
         });

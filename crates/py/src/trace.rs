@@ -1,14 +1,15 @@
 //! Python bindings of traces: sources, their statistics and conversion, and batches of columns.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use drivebay_crash::{Op as Recorded, Recording};
 use drivebay_trace::{
-    ColumnMap, Format, Given, Info, Profile, Request, RequestSource, Shares, Summary, TextFormat,
-    TimeUnit, TraceFile, TraceSource,
+    ColumnMap, Format, Given, Info, Op, Profile, Request, RequestSource, Shares, Summary,
+    TextFormat, TimeUnit, TraceFile, TraceSource,
 };
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
 
 use crate::columns::Column;
@@ -49,6 +50,11 @@ impl PySource {
             .map(|text| ColumnMap::parse(&text.to_string_lossy()))
             .transpose()
             .map_err(user_error)?;
+        if format.is_none()
+            && let Some(source) = recorded(&path)?
+        {
+            return Ok(PySource(source));
+        }
         let given = Given { format, time_unit, columns };
         let file = TraceFile { path, given, unpacked };
         Ok(PySource(TraceSource::File { file, sort: false }))
@@ -67,6 +73,7 @@ impl PySource {
     fn path(&self) -> Option<PathBuf> {
         match &self.0 {
             TraceSource::File { file, .. } => Some(file.path.clone()),
+            TraceSource::Recording { path, .. } => Some(path.clone()),
             TraceSource::Synth { .. } => None,
         }
     }
@@ -75,10 +82,11 @@ impl PySource {
     #[getter]
     fn name(&self) -> String {
         match &self.0 {
-            TraceSource::File { file, .. } => {
-                file.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-            }
             TraceSource::Synth { name, .. } => name.clone(),
+            TraceSource::File { file: TraceFile { path, .. }, .. }
+            | TraceSource::Recording { path, .. } => {
+                path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
         }
     }
 
@@ -119,6 +127,35 @@ impl PySource {
         let source = py.detach(|| self.0.open()).map_err(trace_error)?;
         Ok(TraceBatches(Mutex::new((source, 0, Nanos::ZERO))))
     }
+}
+
+/// Requests of a served drive's recording; None if the file is not one. Write zeroes count as
+/// trims: both only change the map.
+fn recorded(path: &Path) -> PyResult<Option<TraceSource>> {
+    let recording = match Recording::open(path) {
+        Ok(recording) if recording.header.rules.is_some() => recording,
+        _ => return Ok(None),
+    };
+    if recording.is_truncated {
+        let path = path.display();
+        return Err(user_error(format!("{path}: the recording is cut short\nhint: record again")));
+    }
+    let first = recording.requests().next().map_or(0, |(_, at, _)| at);
+    let requests = recording.requests().map(|(command, at, completed)| Request {
+        at: Nanos(at - first),
+        offset_bytes: command.lba * SECTOR_BYTES,
+        bytes: command.sectors * SECTOR_BYTES,
+        response: completed.map(|completed| Nanos(completed - at)),
+        device: 0,
+        op: match (command.op, command.fua) {
+            (Recorded::Read, _) => Op::Read,
+            (Recorded::Write, false) => Op::Write,
+            (Recorded::Write, true) => Op::WriteFua,
+            (Recorded::Discard | Recorded::WriteZeroes, _) => Op::Trim,
+            (Recorded::Flush, _) => Op::Flush,
+        },
+    });
+    Ok(Some(TraceSource::Recording { path: path.to_owned(), requests: requests.collect() }))
 }
 
 class! {
@@ -180,7 +217,7 @@ class! {
     TraceColumns(py: Python<'_>, block: &[Request]) {}
     /// Issue time of each request, from 0 at the first one.
     at_ns: Column<u64> = Column::new(py, block.iter().map(|r| r.at.0)),
-    /// Operation: 0 read, 1 write, 2 trim, 3 flush.
+    /// Operation: 0 read, 1 write, 2 trim, 3 flush, 4 write with FUA.
     op: Column<u8> = Column::new(py, block.iter().map(|r| r.op as u8)),
     /// First byte of the request.
     offset_bytes: Column<u64> = Column::new(py, block.iter().map(|r| r.offset_bytes)),

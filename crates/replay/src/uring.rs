@@ -152,7 +152,7 @@ impl Uring {
                 return Ok(punch.mode(mode).build());
             }
             Op::Read => (READ_POOL, false),
-            Op::Write => (WRITE_POOL, true),
+            Op::Write | Op::WriteFua => (WRITE_POOL, true),
         };
         if bytes > POOL_BYTES as u64 {
             return Err(Queueing::TooLong);

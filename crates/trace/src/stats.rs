@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use serde::{Serialize, Serializer};
 
-use crate::request::{DEVICES_MAX, Op, Request};
+use crate::request::{DEVICES_MAX, Request};
 
 /// Number of previous I/Os of the same kind and device that a sequential one may continue: the
 /// depth of SATA's queue, so that as many streams are distinguished as a drive can see at once.
@@ -143,7 +143,7 @@ impl Stats {
         if !request.op.moves_data() {
             return Ok(());
         }
-        let kind = usize::from(request.op == Op::Write);
+        let kind = usize::from(request.op.writes());
         self.counts[kind] += 1;
         self.bytes[kind] += request.bytes;
         self.sizes[size_bucket(request.bytes)] += 1;
@@ -295,7 +295,7 @@ impl Pages {
     fn touch(&mut self, device: u32, request: &Request) -> bool {
         let first = request.offset_bytes / PAGE_BYTES;
         let last = (request.offset_bytes + request.bytes - 1) / PAGE_BYTES;
-        let write = request.op == Op::Write;
+        let write = request.op.writes();
         for number in first / REGION_PAGES..=last / REGION_PAGES {
             // 2^63 bytes are 2^42 regions; a device's number has 16 bits.
             let Some(index) = self.index(u64::from(device) << 42 | number) else { return false };

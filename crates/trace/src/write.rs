@@ -77,6 +77,7 @@ impl<W: Write> Writer<W> {
         }
         let action = match request.op {
             Op::Flush => "sync",
+            Op::WriteFua => "write",
             op => op.name(),
         };
         let Request { offset_bytes, bytes, .. } = request;

@@ -19,7 +19,7 @@ FIGURES = (
     *("address_start_bytes", "address_end_bytes"),
 )
 """Fields of `drivebay trace info --json`, in their order."""
-OPS = ("read", "write", "trim", "flush")
+OPS = ("read", "write", "trim", "flush", "write-fua")
 """Names of the numbers in the column `op`."""
 
 T = TypeVar("T")

@@ -19,13 +19,15 @@ const PIECE: u64 = 2048;
 const ERASE: u64 = u64::MAX;
 
 impl Engine {
-    /// Records all commands from now on in a new file, after the drive's current content.
-    pub(crate) fn record(&mut self, path: &Path) -> Result<(), ServeError> {
+    /// Records all commands from now on in a new file: after the drive's current content, or
+    /// without data.
+    pub(crate) fn record(&mut self, path: &Path, requests_only: bool) -> Result<(), ServeError> {
         let spec = self.device.spec();
         let (drive, sectors) = (spec.raw.drive.name.clone(), self.store.sectors());
-        let header = Header { drive, sectors, rules: Some(Rules::from_spec(spec)) };
+        let rules = Some(Rules::from_spec(spec));
+        let header = Header { drive, sectors, rules, requests_only };
         let mut recorder = Recorder::create(path, &header)?;
-        let mut lba = 0;
+        let mut lba = if requests_only { sectors } else { 0 };
         while lba < sectors {
             for extent in self.store.extents(lba, sectors - lba, 1024)? {
                 let end = lba + extent.sectors;
@@ -47,6 +49,7 @@ impl Engine {
         let at = self.clock.since_start(self.clock.now()).0;
         let Some(recorder) = &mut self.recorder else { return };
         let what = match request.op {
+            Op::Read if recorder.requests_only => (Recorded::Read, false),
             // Drives with zones are not recorded.
             Op::Read | Op::HandleUpdate | Op::Append { .. } | Op::Zone(_) => return,
             Op::Write { fua } => (Recorded::Write, fua),

@@ -219,7 +219,8 @@ fn new_engine(
         engine.allow_power_cuts(options.power_cut, options.loss);
     }
     engine.set_after_cut(options.after_cut);
-    options.record.as_deref().map_or(Ok(()), |path| engine.record(path))?;
+    let requests_only = options.requests_only;
+    options.record.as_deref().map_or(Ok(()), |path| engine.record(path, requests_only))?;
     for &fault in &options.faults {
         engine.add_fault(fault).expect("all were checked");
     }
