@@ -309,6 +309,21 @@ def test_smart_by_whichever_program_there_is(
     assert smart.compared("nvme is not installed", later) == {"absent": "nvme is not installed"}
 
 
+def test_nvme_cli_3_is_asked_in_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.setattr(programs, "ADMIN_PATH", "")
+    answer = f"echo '{json.dumps(NVME_CLI)}'"
+    old = "echo 'ERROR: deprecated' >&2; exit 1"
+    script = f'#!/bin/sh\ncase "$1 $2" in "log smart") {answer};; *) {old};; esac\n'
+    put(tmp_path / "nvme", script).chmod(0o755)
+    found = smart.read("nvme0n1")
+    assert isinstance(found, smart.Smart) and found.figures["temperature_c"] == 50
+    put(tmp_path / "nvme", f"#!/bin/sh\n{old}\n").chmod(0o755)
+    assert "ERROR: deprecated" in str(smart.read("nvme0n1"))
+
+
 @pytest.mark.parametrize(
     ("script", "words"),
     [

@@ -19,6 +19,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+NVME_3 = {
+    "smart-log": ("log", "smart"),
+    "sanitize-log": ("log", "sanitize"),
+    "id-ctrl": ("id", "ctrl"),
+    "id-ns": ("id", "ns"),
+    "list-ns": ("id", "ns-list"),
+}
+"""Words of nvme-cli 3 for commands that only read; its builds may lack the old ones
+(nvme-cmds-deprecated.c)."""
 ANSWER_BYTES_MAX = 2**24
 """Of output and of complaints, each. guess: 100 times the longest seen, 130 KB of QEMU's list of
 devices."""
@@ -43,8 +52,25 @@ def ask(
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs a program in the C locale and returns its result. `typed` is its input, `more` are
     additional environment variables; it runs in `folder`, or in drivebay's own working directory.
-    Raises NoAnswer if it cannot be started, exceeds `timeout_s`, or prints over `ANSWER_BYTES_MAX`.
+    A command of nvme-cli that fails is asked in the words of version 3, too (`NVME_3`). Raises
+    NoAnswer if it cannot be started, exceeds `timeout_s`, or prints over `ANSWER_BYTES_MAX`.
     """
+    answer = _asked(command, timeout_s, typed, more, folder)
+    is_nvme = Path(command[0]).name == "nvme" and len(command) > 1
+    newer = NVME_3.get(command[1]) if is_nvme and answer.returncode else None
+    if newer:
+        again = _asked([command[0], *newer, *command[2:]], timeout_s, typed, more, folder)
+        answer = answer if again.returncode else again
+    return answer
+
+
+def _asked(
+    command: Sequence[str],
+    timeout_s: float,
+    typed: bytes,
+    more: Mapping[str, str] | None,
+    folder: str | None,
+) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "LC_ALL": "C", **(more or {})}
     deadline = time.monotonic() + timeout_s
     try:
