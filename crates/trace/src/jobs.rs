@@ -21,6 +21,8 @@ use crate::write::{TextFormat, Writer};
 pub struct Summary {
     /// Name of the format, given or detected; "synthesized" for synthesized traces.
     pub format: &'static str,
+    /// Reason for the format; empty for synthesized traces.
+    pub why: String,
     /// Number of requests.
     pub requests: u64,
     /// Issue time of the last request, since the first.
@@ -37,6 +39,13 @@ const INTERVAL_NS_MIN: u64 = 1_000;
 const LENGTH_S_MAX: f64 = 30.0 * 365.0 * 86_400.0;
 
 impl Summary {
+    /// Summary of a source that was read to its end.
+    #[must_use]
+    pub fn of(trace: &dyn RequestSource, requests: u64, length: Nanos) -> Summary {
+        let (format, why) = (trace.format(), trace.why().to_string());
+        Summary { format, why, requests, length, skipped: trace.skipped() }
+    }
+
     /// Returns remarks about the trace, one sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
@@ -91,9 +100,7 @@ pub fn info(
             requests += block.len() as u64;
             length = block.last().map_or(length, |last| last.at);
         }
-        let summary =
-            Summary { format: trace.format(), requests, length, skipped: trace.skipped() };
-        Ok((stats.info(), summary))
+        Ok((stats.info(), Summary::of(trace, requests, length)))
     })
 }
 
@@ -126,6 +133,6 @@ pub fn convert(
         let mut file = writer.finish().map_err(cannot)?;
         file.flush().map_err(cannot)?;
         file.get_ref().sync_all().map_err(cannot)?;
-        Ok(Summary { format: trace.format(), requests, length, skipped: trace.skipped() })
+        Ok(Summary::of(trace, requests, length))
     })
 }

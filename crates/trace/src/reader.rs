@@ -47,6 +47,7 @@ impl TraceFile {
 pub struct Reader {
     input: Input,
     format: Format,
+    why: String,
     parser: Box<dyn Parse>,
     requests: u64,
 }
@@ -108,7 +109,15 @@ impl Reader {
             lines.decode().map_err(failed)?;
         }
         let sample = lines.peek().map_err(failed)?;
-        let Some(format) = format.or_else(|| detect(sample)) else {
+        let by = match (given.format.or(columns), format) {
+            (Some(_), _) => "as given",
+            _ => "by its first record",
+        };
+        let detected = match format {
+            Some(format) => Some(Ok((format, by.to_string()))),
+            None => detect(sample),
+        };
+        let Some(detected) = detected else {
             let sample = sample.strip_prefix(MARK).unwrap_or(sample);
             let first = sample.split(|byte| *byte == b'\n').next().unwrap_or_default();
             return refuse(
@@ -120,6 +129,15 @@ impl Reader {
                 ),
             );
         };
+        let (format, mut why) = match detected {
+            Ok(detected) => detected,
+            Err((problem, hint)) => return refuse(problem, hint),
+        };
+        if given.time_unit.is_none()
+            && let Some(unit) = format.assumed_unit()
+        {
+            why.push_str(&format!("; times taken for {unit}: --time-unit"));
+        }
         if columns.is_some() && !matches!(format, Format::Csv | Format::Parquet) {
             return refuse(
                 format!("--columns: the columns of {} are known", format.name()),
@@ -142,6 +160,7 @@ impl Reader {
         Ok(Reader {
             input: Input::new(name, lines),
             format,
+            why,
             parser: format.parser(given),
             requests: 0,
         })
@@ -151,6 +170,12 @@ impl Reader {
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// Reason for the format.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.why
     }
 
     /// Name of the file as given.

@@ -27,6 +27,11 @@ pub trait RequestSource: Send {
         "synthesized"
     }
 
+    /// Reason for the format; empty for synthesized traces.
+    fn why(&self) -> &str {
+        ""
+    }
+
     /// Skipped entries so far.
     fn skipped(&self) -> Skipped {
         Skipped::default()
@@ -47,6 +52,10 @@ impl RequestSource for Trace {
 
     fn format(&self) -> &'static str {
         Trace::format(self).name()
+    }
+
+    fn why(&self) -> &str {
+        Trace::why(self)
     }
 
     fn skipped(&self) -> Skipped {

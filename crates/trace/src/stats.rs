@@ -60,6 +60,10 @@ pub struct Info {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Number of trims.
+    pub trims: u64,
+    /// Number of flushes.
+    pub flushes: u64,
     /// Shares of reads and writes by size.
     pub size_share: Option<Shares>,
     /// Shares by outstanding requests at arrival, including the request itself.
@@ -89,7 +93,8 @@ pub struct Info {
 
 /// Collects [`Info`] from requests in time order.
 pub struct Stats {
-    counts: [u64; 2],
+    /// Requests of each operation, as [`Op`] orders them.
+    counts: [u64; 4],
     bytes: [u64; 2],
     sizes: [u64; 8],
     depths: [u64; 8],
@@ -118,7 +123,7 @@ struct Ends {
 impl Default for Stats {
     fn default() -> Stats {
         Stats {
-            counts: [0; 2],
+            counts: [0; 4],
             bytes: [0; 2],
             sizes: [0; 8],
             depths: [0; 8],
@@ -162,11 +167,11 @@ impl Stats {
         self.idle_ns += at.saturating_sub(self.busy_until_ns);
         let end = at.saturating_add(request.response.map_or(0, |response| response.0));
         self.busy_until_ns = self.busy_until_ns.max(end);
+        let kind = request.op as usize;
+        self.counts[kind] += 1;
         if !request.op.moves_data() {
             return Ok(());
         }
-        let kind = usize::from(request.op == Op::Write);
-        self.counts[kind] += 1;
         self.bytes[kind] += request.bytes;
         self.sizes[size_bucket(request.bytes)] += 1;
         self.depth(at, end, request.response.is_some());
@@ -238,6 +243,8 @@ impl Stats {
             writes: self.counts[1],
             read_bytes: self.bytes[0],
             written_bytes: self.bytes[1],
+            trims: self.counts[Op::Trim as usize],
+            flushes: self.counts[Op::Flush as usize],
             size_share: shares(SIZES, self.sizes),
             queue_depth_share: shares(DEPTHS, self.depths).filter(|_| answered),
             queue_depth_mean: share(self.depth_sum, ios).filter(|_| answered),

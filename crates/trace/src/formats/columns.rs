@@ -123,7 +123,7 @@ impl<R: Row> Parse for Csv<R> {
         match self.request(&fields, out) {
             Ok(Some(request)) => out.push(request),
             Ok(None) => Ok(false),
-            Err(_) if is_header(&R::TABLE, line) => Ok(false),
+            Err(_) if is_header(&R::TABLE, line) => Ok(is_whole_header(&R::TABLE, &fields)),
             Err(problem) => Err(problem),
         }
     }
@@ -146,6 +146,14 @@ fn is_header(table: &Table, line: &[u8]) -> bool {
     line.is_empty()
         || line[0] == b'#'
         || line.get(..first.len()).is_some_and(|start| start.eq_ignore_ascii_case(first.as_bytes()))
+}
+
+/// True if the fields are the names of all columns.
+fn is_whole_header(table: &Table, fields: &[&[u8]]) -> bool {
+    let is_name = |(field, (name, _)): (&&[u8], &(&str, Holds))| {
+        trimmed(field).eq_ignore_ascii_case(name.as_bytes())
+    };
+    fields.iter().zip(table.columns).all(is_name)
 }
 
 #[cold]

@@ -49,6 +49,10 @@ pub struct Skipped {
     pub no_op: u64,
     /// Requests of a format with their order but without times; all are kept.
     pub no_time: u64,
+    /// Requests whose addresses are in blocks of unknown size; all are kept.
+    pub no_block_size: u64,
+    /// Requests of a file in microseconds whose times are all whole milliseconds.
+    pub coarse: u64,
 }
 
 impl Skipped {
@@ -68,6 +72,14 @@ impl Skipped {
             ),
             (self.no_op, "requests count as reads: this file has no operations"),
             (self.no_time, "requests have no times: this format has only their order and pauses"),
+            (
+                self.no_block_size,
+                "requests count blocks of the namespace, taken for 512 bytes each",
+            ),
+            (
+                self.coarse,
+                "requests have times of whole milliseconds: if these are nanoseconds, give --time-unit ns",
+            ),
         ];
         let odd = self.first_odd.iter().map(|first| {
             let lines = if self.odd == 1 {

@@ -3,7 +3,8 @@
 //! Sources: bcc's tools/biosnoop.py (the printed time is that of the completion); xperf's own
 //! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion);
 //! DiskSim 4.0 manual, section on ASCII traces, and MQSim's README; fio's HOWTO, sections "Trace
-//! file format v2" and "v3", and the behaviour of fio 3.33 for the unit, microseconds. bpftrace's
+//! file format v2" and "v3", the behaviour of fio 3.33 for the unit, microseconds, and iolog.c for
+//! the waits of version 2; the README of FIU's collection (SNIA IOTTA 390). bpftrace's
 //! tools/biosnoop.bt as of 2026. Not read: xperf's DiskFlush (its columns are not published).
 //! Effect: Windows traces have no flushes.
 
@@ -185,13 +186,67 @@ impl<const MS: bool> Parse for DiskSim<MS> {
     }
 }
 
+/// FIU's traces (SNIA IOTTA): `time pid process LBA size R|W major minor hash...`, nanoseconds and
+/// sectors of 512 bytes.
+pub(crate) struct Fiu(Clock);
+
+impl Fiu {
+    /// Creates a parser with times in nanoseconds, or in the user's unit.
+    pub(crate) fn new(unit: Option<TimeUnit>) -> Fiu {
+        Fiu(Clock::whole(1).in_unit(unit))
+    }
+}
+
+impl Parse for Fiu {
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let (f, count) = words::<8>(line);
+        if count == 0 || f[0][0] == b'#' {
+            return Ok(false);
+        }
+        if count < 8 {
+            return Err(too_few(line));
+        }
+        let op = match f[5] {
+            b"R" => Op::Read,
+            b"W" => Op::Write,
+            other => {
+                let what = format!("the operation is {}; must be R or W", shown(other));
+                return Err(Problem::new(what));
+            }
+        };
+        whole(f[1], "pid")?;
+        let (major, minor) = (device(f[6], "major")?, device(f[7], "minor")?);
+        out.push(Request {
+            at: Nanos(self.0.ns(f[0], "time")?),
+            offset_bytes: scaled(f[3], SECTOR_BYTES, "LBA")?,
+            bytes: scaled(f[4], SECTOR_BYTES, "size")?,
+            response: None,
+            device: major << 20 | minor & 0xf_ffff,
+            op,
+        })
+    }
+}
+
 /// fio's iolog: version 3, `timestamp file action [offset length]`, and version 2, which has no
-/// timestamps but pauses, `file wait us`.
-#[derive(Default)]
+/// timestamps but `file wait ms`, the earliest time of what follows, since the job began.
 pub(crate) struct Iolog {
     files: Names,
     version: u8,
     waited_ns: u64,
+    clock: Clock,
+    /// Timed requests, and those of whole milliseconds.
+    timed: (u64, u64),
+}
+
+impl Iolog {
+    /// Creates a parser with times in microseconds, or in the user's unit.
+    pub(crate) fn new(unit: Option<TimeUnit>) -> Iolog {
+        let clock = Clock::whole(1_000).in_unit(unit);
+        Iolog { files: Names::default(), version: 0, waited_ns: 0, clock, timed: (0, 0) }
+    }
+
+    /// Fewest requests that show the resolution of times.
+    const JUDGED_MIN: u64 = 100;
 }
 
 impl Parse for Iolog {
@@ -222,14 +277,13 @@ impl Parse for Iolog {
         };
         let (offset, length) = if timed { (words[3], words[4]) } else { (words[2], words[3]) };
         let at = match timed {
-            true => scaled(words[0], 1_000, "timestamp")?,
+            true => self.clock.ns(words[0], "timestamp")?,
             false => self.waited_ns,
         };
         let op = match (action, count) {
             (b"add" | b"open" | b"close", 2) => return Ok(false),
             (b"wait", 3 | 4) if !timed => {
-                let waited_ns = self.waited_ns.checked_add(scaled(offset, 1_000, "the wait")?);
-                self.waited_ns = waited_ns.ok_or_else(|| Problem::new("the waits are too long"))?;
+                self.waited_ns = self.waited_ns.max(scaled(offset, 1_000_000, "the wait")?);
                 return Ok(true);
             }
             (b"wait", _) if timed => {
@@ -246,7 +300,7 @@ impl Parse for Iolog {
                      open, close{}",
                     shown(line),
                     if timed { "timestamp " } else { "" },
-                    if timed { "" } else { ", or wait and microseconds" },
+                    if timed { "" } else { ", or wait and milliseconds" },
                 )));
             }
         };
@@ -256,6 +310,14 @@ impl Parse for Iolog {
             _ => (whole(offset, "offset")?, whole(length, "length")?),
         };
         out.skipped.no_time += u64::from(!timed);
+        self.timed.0 += 1;
+        self.timed.1 += u64::from(timed && self.clock.unit_ns == 1_000 && at % 1_000_000 == 0);
         out.push(Request { at: Nanos(at), offset_bytes, bytes, response: None, device, op })
+    }
+
+    fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
+        let (all, coarse) = self.timed;
+        out.skipped.coarse = if coarse >= Iolog::JUDGED_MIN && coarse == all { all } else { 0 };
+        Ok(())
     }
 }
