@@ -128,6 +128,14 @@ class Job:
         return self.time_scale * total / self.ios if self.ios and total > 0 else None
 
     @property
+    def sync_ns_mean(self) -> float:
+        """Mean latency of syncs, in nanoseconds; 0 if unknown."""
+        syncs = [entry.of("sync", {}) for entry in self.entries]
+        means = [part.of("lat_ns", {}) for part in syncs]
+        total = sum(part.number("mean", 0) * part.count("N", 0) for part in means)
+        return self.time_scale * total / max(1, sum(part.count("N", 0) for part in means))
+
+    @property
     def outstanding(self) -> float | None:
         """Mean number of outstanding I/Os, in all threads together, by Little's law."""
         total = sum(side.latency_ns_sum for side in self.sides.values())

@@ -8,9 +8,10 @@ or a load's ValidationError for figures that are impossible.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,19 @@ def read_files(
 def import_files(name: str, files: Sequence[Path], out: Path, **more: Any) -> Path:
     """Makes a result folder of files, as `read_files` reads them, and returns its path."""
     return read_files(name, files, **more).write(out)
+
+
+@contextlib.contextmanager
+def opened(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """Gives the files, with copies of pipes and standard input ("-"), which cannot be read twice.
+    Raises UserError if one cannot be read."""
+    with contextlib.ExitStack() as stack:
+        try:
+            paths = stack.enter_context(documents.regular(files))
+        except (OSError, ValueError) as problem:
+            hint = "save it as a file, and give its path"
+            raise UserError(f"a pipe cannot be read: {problem}", hint) from None
+        yield paths
 
 
 def text_of(path: Path, again: str, *, refusal: str = "cannot be imported") -> str:

@@ -9,8 +9,8 @@ Leaves out: what only a second run or the drive itself shows. A file without fla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drivebay.common.documents import printable
@@ -18,7 +18,10 @@ from drivebay.common.errors import UserError
 from drivebay.lab.imports import recognized
 from drivebay.lab.judge.evidence import Case, cases
 from drivebay.lab.judge.rules import ORDER, RULES, Rule, Verdict
+from drivebay.results.reading import Result
 from drivebay.targets.fio.figures import Unreadable
+
+FLAWS: tuple[Verdict, ...] = ("shown", "likely")
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class Judgement:
     reason: str
     settle: str
 
+    @property
+    def sentence(self) -> str:
+        """The verdict with its reason, on one line."""
+        return f"{self.title}: {self.verdict} (job {self.job}: {self.reason})"
+
 
 def judge(files: Sequence[Path]) -> Iterator[tuple[Path, list[Judgement]]]:
     """Yields each file with a judgement by every rule.
@@ -44,6 +52,31 @@ def judge(files: Sequence[Path]) -> Iterator[tuple[Path, list[Judgement]]]:
     for path in files:
         jobs = _cases(path)
         yield path, [_worst(rule, jobs) for rule in RULES]
+
+
+def flaws(files: Iterable[Path], *, prepared: bool = False) -> list[Judgement]:
+    """Flaws that are shown or likely, each with the file that it shows best in; files that are not
+    fio's are skipped. `prepared`: the drive was prepared as its suite says."""
+    worst: dict[str, Judgement] = {}
+    for path in files:
+        try:
+            jobs = _cases(path)
+        except UserError:
+            continue
+        for rule in RULES:
+            if not (prepared and rule.name == "precondition"):
+                entry = _worst(rule, jobs)
+                entry = replace(entry, job=f"{entry.job} of {printable(path.name)}")
+                if entry.verdict in FLAWS:
+                    known = worst.setdefault(rule.name, entry)
+                    worst[rule.name] = min(known, entry, key=lambda one: ORDER.index(one.verdict))
+    return list(worst.values())
+
+
+def of_result(result: Result) -> list[Judgement]:
+    """Flaws in the output of fio that a result of a real drive or an import keeps."""
+    kept = sorted(result.folder.glob("steps/*/raw/*"))
+    return flaws(kept, prepared="imported" not in result.target)
 
 
 def _cases(path: Path) -> list[Case]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from drivebay.lab.fio_import import logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
+from drivebay.lab.fio_import.options import PASSING
 from drivebay.lab.fio_import.reading import last_document
 from drivebay.targets.fio.figures import Part, number_of
 
@@ -27,8 +28,6 @@ SECONDS_LEAST = 6
 """Fewest seconds, or samples of fio, that show a course; guess."""
 FALL = 1.25
 """Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
-PASSING = frozenset({"io_uring_cmd", "spdk", "xnvme", "sg", "rbd", "rados", "libiscsi", "nbd"})
-"""Engines without the page cache, whatever direct says."""
 ROUND_BYTES = 2**25
 EXPLAINED = 0.5
 """Smallest share of a rate's variance that two plateaus explain; guess."""
