@@ -6,6 +6,7 @@ known only roughly is a warning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
         raise UserError(f"{printable(str(path))}: none of its jobs moved any data", AGAIN)
     phases = [_phase(job, path) for job in jobs]
     return imported(path, document, jobs, phases)
+
+
+def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The document, and True, as it has all options."""
+    yield last_document(path), True
 
 
 def imported(

@@ -87,7 +87,7 @@ def _cases(path: Path) -> list[Case]:
             "judge reads fio's JSON or text",
         )
     try:
-        found = cases(path, is_text=importer.name != "fio")
+        found = cases(path, importer)
     except Unreadable as problem:
         message = f"{printable(str(path))} cannot be judged: {printable(str(problem))}"
         raise UserError(message, importer.again) from None
