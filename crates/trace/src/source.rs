@@ -22,14 +22,9 @@ pub trait RequestSource: Send {
     /// Name of the source in messages.
     fn name(&self) -> &str;
 
-    /// Name of the format.
-    fn format(&self) -> &'static str {
-        "synthesized"
-    }
-
-    /// Reason for the format; empty for synthesized traces.
-    fn why(&self) -> &str {
-        ""
+    /// Name of the format, and the reason for it; empty for synthesized traces.
+    fn format(&self) -> (&'static str, &str) {
+        ("synthesized", "")
     }
 
     /// Skipped entries so far.
@@ -50,12 +45,8 @@ impl RequestSource for Trace {
         self.file()
     }
 
-    fn format(&self) -> &'static str {
-        Trace::format(self).name()
-    }
-
-    fn why(&self) -> &str {
-        Trace::why(self)
+    fn format(&self) -> (&'static str, &str) {
+        (Trace::format(self).name(), self.why())
     }
 
     fn skipped(&self) -> Skipped {

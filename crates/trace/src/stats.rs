@@ -92,6 +92,7 @@ pub struct Info {
 }
 
 /// Collects [`Info`] from requests in time order.
+#[derive(Default)]
 pub struct Stats {
     /// Requests of each operation, as [`Op`] orders them.
     counts: [u64; 4],
@@ -110,7 +111,9 @@ pub struct Stats {
     streams: Vec<[Ends; 2]>,
     /// Lowest address, and the end of the highest.
     addresses: Option<(u64, u64)>,
-    pages: Option<Pages>,
+    pages: Pages,
+    /// True if there are too many pages to track.
+    scattered: bool,
 }
 
 /// Ends of the last I/Os of one kind on one device.
@@ -118,29 +121,6 @@ pub struct Stats {
 struct Ends {
     at: [u64; STREAMS],
     next: u8,
-}
-
-impl Default for Stats {
-    fn default() -> Stats {
-        Stats {
-            counts: [0; 4],
-            bytes: [0; 2],
-            sizes: [0; 8],
-            depths: [0; 8],
-            depth_sum: 0,
-            outstanding: BinaryHeap::new(),
-            answered: 0,
-            sequential: 0,
-            idle_ns: 0,
-            busy_until_ns: 0,
-            began_ns: None,
-            devices: HashMap::new(),
-            last_device: None,
-            streams: Vec::new(),
-            addresses: None,
-            pages: Some(Pages::default()),
-        }
-    }
 }
 
 /// Error: more devices than a trace can have.
@@ -183,10 +163,8 @@ impl Stats {
         self.sequential += u64::from(ends.at.contains(&request.offset_bytes));
         ends.at[usize::from(ends.next)] = request.offset_bytes + request.bytes;
         ends.next = (ends.next + 1) % STREAMS as u8;
-        if let Some(pages) = &mut self.pages
-            && !pages.touch(device, request)
-        {
-            self.pages = None;
+        if !self.scattered && !self.pages.touch(device, request) {
+            (self.scattered, self.pages) = (true, Pages::default());
         }
         Ok(())
     }
@@ -238,6 +216,7 @@ impl Stats {
         };
         let answered = ios > 0 && self.answered * 100 >= ios * ANSWERED_PERCENT;
         let began = self.began_ns.unwrap_or(0);
+        let pages = (!self.scattered).then_some(&self.pages);
         Info {
             reads: self.counts[0],
             writes: self.counts[1],
@@ -251,9 +230,9 @@ impl Stats {
             sequential_share: share(self.sequential, ios),
             idle_s: answered.then_some(self.idle_ns as f64 / 1e9),
             duration_s: (self.busy_until_ns - began) as f64 / 1e9,
-            footprint_bytes: self.pages.as_ref().map(|pages| pages.touched * PAGE_BYTES),
-            overwrite_share: self.pages.as_ref().and_then(|p| share(p.overwrites, p.writes)),
-            unwritten_read_share: self.pages.as_ref().and_then(|p| share(p.unwritten, p.reads)),
+            footprint_bytes: pages.map(|pages| pages.touched * PAGE_BYTES),
+            overwrite_share: pages.and_then(|p| share(p.overwrites, p.writes)),
+            unwritten_read_share: pages.and_then(|p| share(p.unwritten, p.reads)),
             devices: self.devices.len() as u64,
             address_start_bytes: self.addresses.map(|(start, _)| start),
             address_end_bytes: self.addresses.map(|(_, end)| end),

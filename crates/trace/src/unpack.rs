@@ -72,18 +72,10 @@ impl Read for Members {
                 return Ok(len);
             }
             let Some(mut rest) = self.0.take().map(GzDecoder::into_inner) else { break };
-            loop {
-                let held = rest.fill_buf()?;
-                let zeros = held.iter().take_while(|byte| **byte == 0).count();
-                if zeros < held.len() || zeros == 0 {
-                    self.0 = (!held.is_empty()).then_some(zeros).map(|zeros| {
-                        rest.consume(zeros);
-                        GzDecoder::new(rest)
-                    });
-                    break;
-                }
-                rest.consume(zeros);
+            while rest.fill_buf()?.first() == Some(&0) {
+                rest.consume(1);
             }
+            self.0 = (!rest.fill_buf()?.is_empty()).then(|| GzDecoder::new(rest));
         }
         Ok(0)
     }

@@ -236,7 +236,7 @@ impl Parse for Ftrace {
     }
 }
 
-/// Time before an event's name: "comm-pid [cpu] flags time:", or perf's "comm pid [cpu] time: sub:".
+/// Time before an event's name: "comm-pid [cpu] flags time:", or perf's "... time: subsystem:".
 fn time_before(head: &[u8], subsystem: &[u8]) -> Result<Nanos, Problem> {
     let head = head.trim_ascii_end();
     let head = head.strip_suffix(subsystem).unwrap_or(head).trim_ascii_end();

@@ -17,11 +17,13 @@ mod tools;
 use crate::error::TraceError;
 use crate::input::MARK;
 use crate::request::TimeUnit;
-use columns::{Alibaba, Csv, K5cloud, Msr, Own, Spc, Systor, Tencent, VscsiText};
+use columns::{
+    Alibaba, Csv, DiskSim, Fiu, K5cloud, MqSim, Msr, Own, Spc, Systor, Tencent, VscsiText,
+};
 use kernel::{Blkparse, Ftrace, FtraceNvme};
 use mapped::Mapped;
 use records::{OracleRecords, VscsiRecords};
-use tools::{Biosnoop, DiskSim, Etw, Fiu, Iolog};
+use tools::{Biosnoop, Etw, Iolog};
 
 pub use columns::CSV_HEADER;
 pub use mapped::ColumnMap;
@@ -90,9 +92,9 @@ formats! {
     /// Storage Performance Council: Financial, WebSearch.
     Spc "spc" in units |unit| Box::new(Csv::<Spc>::new(unit));
     /// MQSim ASCII: DiskSim's columns with times in whole nanoseconds.
-    MqSim "mqsim" in units |unit| Box::new(DiskSim::<false>::new(unit));
+    MqSim "mqsim" in units |unit| Box::new(Csv::<MqSim>::new(unit));
     /// DiskSim ASCII: times in milliseconds.
-    DiskSim "disksim" in units |unit| Box::new(DiskSim::<true>::new(unit));
+    DiskSim "disksim" in units |unit| Box::new(Csv::<DiskSim>::new(unit));
     /// blkparse's default text.
     Blkparse "blkparse" |_| Box::<Blkparse>::default();
     /// Text of ftrace or perf with block_rq_issue and block_rq_complete.
@@ -100,7 +102,7 @@ formats! {
     /// Text of ftrace or perf with nvme_setup_cmd and nvme_complete_rq.
     FtraceNvme "ftrace-nvme" |_| Box::<FtraceNvme>::default();
     /// FIU's traces, text.
-    Fiu "fiu" in units |unit| Box::new(Fiu::new(unit));
+    Fiu "fiu" in units |unit| Box::new(Csv::<Fiu>::new(unit));
     /// bcc's biosnoop.
     Biosnoop "biosnoop" |_| Box::<Biosnoop>::default();
     /// xperf's disk I/O text.
@@ -204,9 +206,12 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Detected> {
     known.sort_by_key(|(known, _)| std::cmp::Reverse(*known));
     Some(match known[..] {
         [] => return None,
-        // libCacheSim's names may be part of another format's header.
+        // libCacheSim's names may be part of another format's header. Whole numbers fit DiskSim,
+        // too, and are MQSim's.
         [(best, one), (other, two), ..]
-            if other * 10 >= best * 9 && ![one, two].contains(&Format::LibCacheSim) =>
+            if other * 10 >= best * 9
+                && ![one, two].contains(&Format::LibCacheSim)
+                && two != Format::DiskSim =>
         {
             Err((
                 format!(

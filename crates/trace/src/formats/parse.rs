@@ -195,7 +195,10 @@ pub(crate) fn read_error(file: &str, line: u64, error: std::io::Error) -> TraceE
 /// Parser of a trace format.
 pub(crate) trait Parse: Send {
     /// Parses a line that is not empty; returns true if it was an I/O or event of this format.
-    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem>;
+    /// Formats of records have no lines.
+    fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
+        Ok(false)
+    }
 
     /// Outputs requests that wait for their completion, and checks properties of the whole file.
     fn end(&mut self, _out: &mut Out<'_>) -> Result<(), Problem> {

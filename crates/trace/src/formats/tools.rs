@@ -1,10 +1,9 @@
-//! Text output of tools: biosnoop, Windows' xperf, DiskSim and MQSim, fio's iolog.
+//! Text output of tools: biosnoop, Windows' xperf, fio's iolog.
 //!
 //! Sources: bcc's tools/biosnoop.py (the printed time is that of the completion); xperf's own
-//! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion);
-//! DiskSim 4.0 manual, section on ASCII traces, and MQSim's README; fio's HOWTO, sections "Trace
-//! file format v2" and "v3", the behaviour of fio 3.33 for the unit, microseconds, and iolog.c for
-//! the waits of version 2; the README of FIU's collection (SNIA IOTTA 390). bpftrace's
+//! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion); fio's
+//! HOWTO, sections "Trace file format v2" and "v3", the behaviour of fio 3.33 for the unit,
+//! microseconds, and iolog.c for the waits of version 2. bpftrace's
 //! tools/biosnoop.bt as of 2026. Not read: xperf's DiskFlush (its columns are not published).
 //! Effect: Windows traces have no flushes.
 
@@ -132,99 +131,6 @@ impl Parse for Etw {
 #[cold]
 fn breaks_off(line: &[u8]) -> Problem {
     Problem::new(format!("{} is cut off", shown(line)))
-}
-
-/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a
-/// decimal point in DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
-pub(crate) struct DiskSim<const MS: bool>(Clock);
-
-impl<const MS: bool> DiskSim<MS> {
-    /// Creates a parser with times in the format's own unit, or in the user's.
-    pub(crate) fn new(unit: Option<TimeUnit>) -> DiskSim<MS> {
-        let own = if MS { Clock::decimal(1_000_000) } else { Clock::whole(1) };
-        DiskSim(own.in_unit(unit))
-    }
-}
-
-impl<const MS: bool> Parse for DiskSim<MS> {
-    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
-        let (f, count) = words::<5>(line);
-        if count == 0 || f[0][0] == b'#' {
-            return Ok(false);
-        }
-        if count != 5 {
-            let line = shown(line);
-            return Err(Problem::new(format!(
-                "{count} columns in {line}; must be 5: time device LBA size type"
-            )));
-        }
-        let at = self.0.ns(f[0], "time")?;
-        let op = match whole(f[4], "type")? {
-            // DiskSim's other flags (B_ASYNC and so on) are above the lowest bit.
-            flags if MS || flags <= 1 => {
-                if flags & 1 == 1 {
-                    Op::Read
-                } else {
-                    Op::Write
-                }
-            }
-            _ => {
-                let what = format!("type is {}; must be 1 (read) or 0 (write)", shown(f[4]));
-                return Err(Problem::new(what));
-            }
-        };
-        out.push(Request {
-            at: Nanos(at),
-            offset_bytes: scaled(f[2], SECTOR_BYTES, "LBA")?,
-            bytes: scaled(f[3], SECTOR_BYTES, "size")?,
-            response: None,
-            device: device(f[1], "device")?,
-            op,
-        })?;
-        // Without a decimal point it may also be MQSim's, so it does not count for detection.
-        Ok(!MS || f[0].contains(&b'.'))
-    }
-}
-
-/// FIU's traces (SNIA IOTTA): `time pid process LBA size R|W major minor hash...`, nanoseconds and
-/// sectors of 512 bytes.
-pub(crate) struct Fiu(Clock);
-
-impl Fiu {
-    /// Creates a parser with times in nanoseconds, or in the user's unit.
-    pub(crate) fn new(unit: Option<TimeUnit>) -> Fiu {
-        Fiu(Clock::whole(1).in_unit(unit))
-    }
-}
-
-impl Parse for Fiu {
-    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
-        let (f, count) = words::<8>(line);
-        if count == 0 || f[0][0] == b'#' {
-            return Ok(false);
-        }
-        if count < 8 {
-            return Err(too_few(line));
-        }
-        let op = match f[5] {
-            b"R" => Op::Read,
-            b"W" => Op::Write,
-            other => {
-                let what = format!("the operation is {}; must be R or W", shown(other));
-                return Err(Problem::new(what));
-            }
-        };
-        whole(f[1], "pid")?;
-        let (major, minor) = (device(f[6], "major")?, device(f[7], "minor")?);
-        out.push(Request {
-            at: Nanos(self.0.ns(f[0], "time")?),
-            offset_bytes: scaled(f[3], SECTOR_BYTES, "LBA")?,
-            bytes: scaled(f[4], SECTOR_BYTES, "size")?,
-            response: None,
-            device: major << 20 | minor & 0xf_ffff,
-            op,
-        })
-    }
 }
 
 /// fio's iolog: version 3, `timestamp file action [offset length]`, and version 2, which has no
