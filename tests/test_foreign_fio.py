@@ -643,6 +643,17 @@ def test_gzip_may_have_members_and_padding(tmp_path: Path) -> None:
     assert imported(tmp_path, packed, "a.json.gz").phases()[0].reads == 9000
 
 
+def test_percentiles_in_fios_last_bin_are_not_known(tmp_path: Path) -> None:
+    """As fio's issue 1668 has them."""
+    job = entry(writes=9000, **options(rw="randwrite"))
+    listed = {"50.000000": 9_000_000, "99.000000": 17_112_760_320}
+    job["write"] |= {"clat_ns": {"mean": 41e9, "percentile": listed}, "lat_ns": {"mean": 41.2e9}}
+    step = imported(tmp_path, document(job))
+    metrics = step.phases()[0].metrics
+    assert metrics["latency_us_p50"] == 9000 and "latency_us_p99" not in metrics
+    assert any("p99 is in fio's last bin" in one for one in step.conditions()["warnings"])
+
+
 def test_an_unreadable_line_of_a_log_is_named(tmp_path: Path) -> None:
     logs = {"a_iops.1.log": "1000, 9000, 0, 0\nx, 9000\n", "a_lat.1.log": "1000, 100000, 0, 0\n"}
     for name, text in logs.items():
