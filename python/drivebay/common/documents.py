@@ -13,7 +13,6 @@ where the caller accepts such text at all.
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import errno
 import json
@@ -21,7 +20,6 @@ import math
 import os
 import re
 import stat
-import tempfile
 import tomllib
 import unicodedata
 import zlib
@@ -97,27 +95,6 @@ def read_packed(path: Path) -> bytes:
             raise Malformed(f"its gzip is cut off, or over {KEPT_BYTES_MAX / 1e6:.3g} MB")
         packed = unpacker.unused_data.lstrip(b"\0")
     return content
-
-
-@contextlib.contextmanager
-def regular(paths: Iterable[Path]) -> Iterator[list[Path]]:
-    """Gives the paths of regular files as they are, and copies of what pipes and standard input
-    ("-") contain, as they can be read only once. Raises Malformed if there is too much; OSError if
-    it cannot be read.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        given = []
-        for number, path in enumerate(paths):
-            is_input = str(path) == "-" and not path.exists()
-            if is_input or path.is_fifo():
-                place = Path("/dev/stdin") if is_input else path
-                name = "stdin" if is_input or not path.name.strip("0123456789") else path.name
-                copy = Path(folder, str(number), name)
-                copy.parent.mkdir()
-                copy.write_bytes(read(place, bytes_max=KEPT_BYTES_MAX))
-                path = copy
-            given.append(path)
-        yield given
 
 
 def read_kept(path: Path) -> bytes:

@@ -55,22 +55,6 @@ def ask(
     A command of nvme-cli that fails is asked in the words of version 3, too (`NVME_3`). Raises
     NoAnswer if it cannot be started, exceeds `timeout_s`, or prints over `ANSWER_BYTES_MAX`.
     """
-    answer = _asked(command, timeout_s, typed, more, folder)
-    is_nvme = Path(command[0]).name == "nvme" and len(command) > 1
-    newer = NVME_3.get(command[1]) if is_nvme and answer.returncode else None
-    if newer:
-        again = _asked([command[0], *newer, *command[2:]], timeout_s, typed, more, folder)
-        answer = answer if again.returncode else again
-    return answer
-
-
-def _asked(
-    command: Sequence[str],
-    timeout_s: float,
-    typed: bytes,
-    more: Mapping[str, str] | None,
-    folder: str | None,
-) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "LC_ALL": "C", **(more or {})}
     deadline = time.monotonic() + timeout_s
     try:
@@ -96,6 +80,12 @@ def _asked(
         raise NoAnswer(f"{command[0]} timed out after {timeout_s:g} seconds") from None
     except (OSError, subprocess.SubprocessError) as problem:
         raise NoAnswer(str(problem)) from None
+    words = NVME_3.get(command[1], ()) if Path(command[0]).name == "nvme" and command[1:] else ()
+    if process.returncode and words:
+        newer = [command[0], *words, *command[2:]]
+        answer = ask(newer, timeout_s=timeout_s, typed=typed, more=more, folder=folder)
+        if not answer.returncode:
+            return answer
     return subprocess.CompletedProcess(command, process.returncode, output, complaints)
 
 

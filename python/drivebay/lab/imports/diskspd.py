@@ -11,12 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from drivebay.common import documents
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
 from drivebay.lab.fio_import.jobs import PERCENTILES
-from drivebay.lab.imports import named, text_of
+from drivebay.lab.imports import named, xml_of
 from drivebay.results.foreign import ImportedFile, rates_only
 from drivebay.results.records import PhaseResult
 from drivebay.targets.fio.figures import Unreadable, is_possible
@@ -29,11 +28,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads the XML of one run. Raises UserError if it is no XML of diskspd; Unreadable for an
     impossible figure."""
     importer, shown = named("diskspd"), printable(str(path))
-    text = text_of(path, importer.again)
-    try:
-        root = documents.xml(text[text.find("<Results") :])
-    except ValueError as problem:
-        raise UserError(f"{shown} is damaged: {problem}", importer.again) from None
+    root = xml_of(path, "Results", importer)
     warnings: set[str] = set()
     targets = root.findall("./Profile/TimeSpans/TimeSpan/Targets/Target")
     phases = [

@@ -14,11 +14,10 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from drivebay.common import documents
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
-from drivebay.lab.imports import named, text_of
+from drivebay.lab.imports import named, xml_of
 from drivebay.results.foreign import ImportedFile, rates_only
 from drivebay.targets.fio.figures import Unreadable, is_possible, number_of
 
@@ -30,11 +29,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads a result file. Raises UserError if it has no result of fio; Unreadable for an
     impossible figure."""
     importer, shown = named("phoronix"), printable(str(path))
-    text = text_of(path, importer.again)
-    try:
-        root = documents.xml(text[max(0, text.find("<PhoronixTestSuite")) :])
-    except ValueError as problem:
-        raise UserError(f"{shown} is damaged: {problem}", importer.again) from None
+    root = xml_of(path, "PhoronixTestSuite", importer)
     loads: dict[str, dict[str, float]] = defaultdict(dict)
     for result in root.findall("./Result"):
         scale, value = result.findtext("Scale", ""), result.findtext("./Data/Entry/Value", "")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,110 +36,95 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     read or has no load."""
     shown = printable(str(path))
     lines = text_of(path, named("elbencho").again).split("\n")
-    tables = ((layout, _rows(lines, layout)) for layout in LAYOUTS)
-    layout, rows = next(((one, found) for one, found in tables if found), (LAYOUTS[0], []))
-    warnings = {layout["note"]}
-    phases = []
-    for label, some in _by_label(rows, layout).items():
+    layout, alike = next(
+        ((one, rows) for one in LAYOUTS if (rows := _rows(lines, one))), (LAYOUTS[0], {})
+    )
+    again, warnings, phases = named(layout["importer"]).again, {layout["note"]}, []
+    for label, rows in alike.items():
         try:
-            phases += _phases(label, some, layout, time_scale, warnings)
+            made = _phase(label, rows, layout, time_scale, warnings)
         except (KeyError, ValueError) as problem:
             reason = f"{shown}: row {printable(label)} cannot be read: {problem}"
-            raise UserError(reason, named(layout["importer"]).again) from None
+            raise UserError(reason, again) from None
+        phases += [made] if made else []
     if not phases:
-        raise UserError(f"{shown} has no row that was run", named(layout["importer"]).again)
+        raise UserError(f"{shown} has no row that was run", again)
     return ImportedFile(
         path,
-        version=layout["version"],
-        method=f"Imported from a table of {layout['version']}; {layout['note']}",
+        version=layout["importer"],
+        method=f"Imported from a table of {layout['importer']}; {layout['note']}",
         phases=phases,
         warnings=sorted(warnings),
-        device=f"/dev/{phases[0].label}" if "of_device" in layout else path.stem,
+        device=f"/dev/{phases[0].label}" if layout["of_device"] else path.stem,
     )
 
 
-def _rows(lines: list[str], layout: dict[str, Any]) -> list[Row]:
-    """Rows with their column's names; lines of another length are not of the table."""
+def _rows(lines: list[str], layout: dict[str, Any]) -> dict[str, list[Row]]:
+    """Rows of each phase, with the names of their columns: one each, or all of a device but its
+    first. Lines of another length are not of the table."""
     header: list[str] = []
-    rows = []
-    for line in lines:
-        cells = next(documents.csv_rows([line]), []) if layout["separator"] == "," else line.split()
+    alike: dict[str, list[Row]] = defaultdict(list)
+    for number, line in enumerate(lines):
+        comma = layout["separator"] == ","
+        cells = next(documents.csv_rows([line]), []) if comma else line.split()
         cells = [NEWER.get(cell, cell.strip()) for cell in cells]
         if set(layout["header"]) <= set(cells):
             header = cells
-        elif not cells:
-            header = header if layout["separator"] == "," else []
-        elif len(cells) == len(header):
+        elif not cells and layout["of_device"]:
+            header = []
+        elif cells and len(cells) == len(header):
             row = dict(zip(header, cells, strict=True))
-            only = layout.get("only", {"column": layout["label"], "begins": ""})
-            if row[only["column"]].startswith(only["begins"]):
-                rows.append(row)
-    return rows
-
-
-def _by_label(rows: list[Row], layout: dict[str, Any]) -> dict[str, list[Row]]:
-    """The rows of each phase: one each, or all of a device but its first."""
-    alike: dict[str, list[Row]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        label = row[layout["label"]]
-        alike[label if "of_device" in layout else f"{label} {number + 1}"].append(row)
+            if row[layout["only"]].startswith(tuple(layout["begins"])):
+                label = row[layout["label"]]
+                alike[label if layout["of_device"] else f"{label} {number}"].append(row)
     return {
-        label: some[1:] if "of_device" in layout and len(some) > 1 else some
+        label: some[1:] if layout["of_device"] and len(some) > 1 else some
         for label, some in alike.items()
     }
 
 
-def _phases(
+def _phase(
     label: str, rows: list[Row], layout: dict[str, Any], time_scale: float, warnings: set[str]
-) -> list[PhaseResult]:
-    """The mean of some rows as a phase; none if no data moved."""
-    counts = [_mean(rows, name) for name in layout["iops"]]
-    iops, rate = sum(counts), sum(_mean(rows, name) for name in layout["rate"])
-    bytes_per_s = rate * layout["rate_bytes"]
-    first = rows[0]
-    warnings |= {
-        text
-        for where, text in layout["warn"].items()
-        if first.get(where.partition("=")[0]) == where.partition("=")[2]
-    }
-    ways = layout.get("ways")
-    if ways and first[layout["label"]] not in ways:
-        return []
+) -> PhaseResult | None:
+    """The mean of some rows as a phase; None if no data moved."""
+
+    def columns(key: str) -> list[float]:
+        return [_mean(rows, name) for name in layout.get(key, ())]
+
+    counts, times = columns("iops"), columns("latency")
+    iops, bytes_per_s = sum(counts), sum(columns("rate")) * layout["rate_bytes"]
     if not iops or not bytes_per_s:
         warnings.add(f"{label} moved no data")
-        return []
-    if ways:
-        reads = float(ways[first[layout["label"]]])
-    else:
-        reads = _mean(rows, layout["reads"]) if "reads" in layout else 100 * counts[0] / iops
-    times = [_mean(rows, name) for name in layout["latency"]]
+        return None
+    for where, text in layout["warn"].items():
+        column, _, value = where.partition("=")
+        warnings |= {text} if rows[0].get(column) == value else set()
+    seconds = sum(columns("milliseconds")) / 1000
+    reads = columns("reads") or [100 * counts[0] / iops]
+    if "ways" in layout:
+        reads = [layout["ways"][rows[0][layout["label"]]]]
     spent = sum(time * count for time, count in zip(times, counts, strict=True)) / iops
-    depth = math.prod(int(_mean(rows, name) or 1) for name in layout.get("depth", ()))
-    seconds = _mean(rows, layout["seconds"]) * layout["seconds_unit"] if "seconds" in layout else 0
-    block = _mean(rows, layout["block"]) if "block" in layout else bytes_per_s / iops
-    is_random = "random" in layout and _mean(rows, layout["random"]) >= layout["random_if"]
-    unknown = () if seconds else ("duration_s",)
+    block = sum(columns("block")) or bytes_per_s / iops
+    unknown = () if "depth" in layout else ("pattern", "queue_depth")
     workload = Workload(
-        pattern="random" if is_random else "sequential",
-        read_percent=round(reads),
+        pattern="random" if sum(columns("random")) >= layout["random_from"] else "sequential",
+        read_percent=round(reads[0]),
         block_bytes=max(1, round(block / SECTOR)) * SECTOR,
-        queue_depth=depth,
+        queue_depth=math.prod(int(figure or 1) for figure in columns("depth")),
         duration_s=seconds * time_scale or 1.0,
-        unknown=unknown if "depth" in layout else (*unknown, "pattern", "queue_depth"),
+        unknown=unknown if seconds else (*unknown, "duration_s"),
     )
-    return [
-        rates_only(
-            label,
-            workload,
-            mb_per_s=bytes_per_s / 1e6 / time_scale,
-            iops=iops / time_scale,
-            latency_us=spent * layout["latency_us"] * time_scale or None,
-            duration_s=seconds * time_scale,
-        )
-    ]
+    return rates_only(
+        label,
+        workload,
+        mb_per_s=bytes_per_s / 1e6 / time_scale,
+        iops=iops / time_scale,
+        latency_us=spent * layout["latency_us"] * time_scale or None,
+        duration_s=seconds * time_scale,
+    )
 
 
-def _mean(rows: list[Row], name: str) -> float:
+def _mean(rows: Sequence[Row], name: str) -> float:
     """Mean of a column; an empty cell is 0. Raises ValueError for another text."""
     cells = [row[name] or "0" for row in rows]
     for cell in cells:
