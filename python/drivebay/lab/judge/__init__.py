@@ -21,6 +21,8 @@ from drivebay.lab.judge.rules import ORDER, RULES, Rule, Verdict
 from drivebay.results.reading import Result
 from drivebay.targets.fio.figures import Unreadable
 
+SETUP = frozenset({"cache", "span", "bound"})
+"""Rules about how a review was set up, and not about what its suite does."""
 FLAWS: tuple[Verdict, ...] = ("shown", "likely")
 
 
@@ -54,29 +56,31 @@ def judge(files: Sequence[Path]) -> Iterator[tuple[Path, list[Judgement]]]:
         yield path, [_worst(rule, jobs) for rule in RULES]
 
 
-def flaws(files: Iterable[Path], *, prepared: bool = False) -> list[Judgement]:
+def flaws(files: Iterable[Path], rules: Sequence[Rule] = RULES) -> list[Judgement]:
     """Flaws that are shown or likely, each with the file that it shows best in; files that are not
-    fio's are skipped. `prepared`: the drive was prepared as its suite says."""
+    fio's are skipped."""
     worst: dict[str, Judgement] = {}
     for path in files:
         try:
             jobs = _cases(path)
         except UserError:
             continue
-        for rule in RULES:
-            if not (prepared and rule.name == "precondition"):
-                entry = _worst(rule, jobs)
-                entry = replace(entry, job=f"{entry.job} of {printable(path.name)}")
-                if entry.verdict in FLAWS:
-                    known = worst.setdefault(rule.name, entry)
-                    worst[rule.name] = min(known, entry, key=lambda one: ORDER.index(one.verdict))
+        for rule in rules:
+            entry = _worst(rule, jobs)
+            entry = replace(entry, job=f"{entry.job} of {printable(path.name)}")
+            if entry.verdict in FLAWS:
+                known = worst.setdefault(rule.name, entry)
+                worst[rule.name] = min(known, entry, key=lambda one: ORDER.index(one.verdict))
     return list(worst.values())
 
 
 def of_result(result: Result) -> list[Judgement]:
-    """Flaws in the output of fio that a result of a real drive or an import keeps."""
+    """Flaws in the output of fio that a result of a real drive or an import keeps. Of a review only
+    the rules about its setup are asked: its suite prepares the drive, sets rates and provokes
+    falls."""
     kept = sorted(result.folder.glob("steps/*/raw/*"))
-    return flaws(kept, prepared="imported" not in result.target)
+    of_setup = [rule for rule in RULES if rule.name in SETUP]
+    return flaws(kept, RULES if "imported" in result.target else of_setup)
 
 
 def _cases(path: Path) -> list[Case]:
