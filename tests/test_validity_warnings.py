@@ -113,6 +113,10 @@ def test_phases(change: dict[str, Any], words: str) -> None:
         ((50.0, 0.0, 99.0, 2, {"missed_seconds": 0}, None), "fio used 99 % of a core"),
         ((1.0, 0.0, 1.0, 2, {"missed_seconds": 3}, None), "3 seconds have no telemetry"),
         ((1.0, 0.0, 1.0, 2, {"missed_seconds": 0}, 0.1), "slowed itself down"),
+        (
+            (1.0, 0.0, 1.0, 2, {"missed_seconds": 0, "meter_lines_refused": 1}, None),
+            "1 lines of the meter's file",
+        ),
     ],
 )
 def test_telemetry(given: Any, words: str) -> None:

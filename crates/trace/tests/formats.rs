@@ -683,6 +683,11 @@ fn files_that_hold_nothing() {
         (b"Timestamp,Response,IOType,LUN,Offset,Size\n", "t: holds no request, read as systor"),
         (b"at_ns,op,offset_bytes,bytes,device,response_ns\n", "t: holds no request, read as csv"),
         (b"8,16 1 1 0.5 7 Q WS 8 + 8 [dd]\n", "t: holds no request, read as blkparse"),
+        (
+            b"TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n",
+            "t: holds no request, read as biosnoop",
+        ),
+        (b"time,obj_id,obj_size\n", "t: holds no request, read as libcachesim"),
         (b"\x07tae\x01\0\0\0", "t: is blktrace's recording of one processor\nhint: blkparse -i"),
         (b"PERFILE2\x68\0", "t: is perf's recording\nhint: perf script"),
         (b"\x17\x08\x44tracing6\0", "t: is trace-cmd's recording\nhint: trace-cmd report"),

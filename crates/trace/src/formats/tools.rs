@@ -39,7 +39,7 @@ impl Parse for Biosnoop {
         if line.starts_with(b"TIME") {
             let behind = memchr::memmem::find(line, b"BYTES").map_or(&line[..0], |at| &line[at..]);
             self.columns_between = words::<1>(behind).1.saturating_sub(2);
-            return Ok(false);
+            return Ok(!behind.is_empty());
         }
         if line.is_empty() || line.starts_with(b"Tracing") || line.starts_with(b"Attach") {
             return Ok(false);

@@ -78,7 +78,8 @@ def of_result(result: Result) -> list[Judgement]:
     """Flaws in the output of fio that a result of a real drive or an import keeps. Of a review only
     the rules about its setup are asked: its suite prepares the drive, sets rates and provokes
     falls."""
-    kept = sorted(result.folder.glob("steps/*/raw/*"))
+    raw = sorted(result.folder.glob("steps/*/raw/*"))
+    kept = [path for path in raw if not path.name.startswith("prepare-")]
     of_setup = [rule for rule in RULES if rule.name in SETUP]
     return flaws(kept, RULES if "imported" in result.target else of_setup)
 
