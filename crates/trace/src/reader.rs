@@ -10,15 +10,23 @@ use crate::input::{Lines, MARK};
 use crate::request::Request;
 use crate::unpack::unpack;
 
+const SIZE: &str = "drivebay size DRIVE FILE";
 /// Known files that cannot be read directly: offset and bytes of their signature, description, and
-/// the command that converts them to text.
-const FOREIGN: [(usize, &[u8], &str, &str); 6] = [
+/// the command that converts them to text or takes them.
+const FOREIGN: [(usize, &[u8], &str, &str); 8] = [
     (0, b"PAR1", "Parquet, and was not converted", "drivebay trace convert FILE.parquet FILE.csv"),
     (1, b"tae", "blktrace's recording of one processor", "blkparse -i NAME > NAME.txt"),
     (0, b"PERFILE2", "perf's recording", "perf script -i FILE > FILE.txt"),
     (3, b"tracing", "trace-cmd's recording", "trace-cmd report -i FILE > FILE.txt"),
     (257, b"ustar", "an archive of files", "tar -xf FILE, and name one of them"),
     (0, b"PK\x03\x04", "an archive of files", "unzip FILE, and name one of them"),
+    (0, b"{\"timestamp\"", "Mooncake's trace of a KV cache: blocks without addresses", SIZE),
+    (
+        0,
+        b"Timestamp,Operation,Object_Size",
+        "a trace of a KV cache: objects without addresses",
+        SIZE,
+    ),
 ];
 
 /// A recorded trace as the user names it.

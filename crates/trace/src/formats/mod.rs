@@ -188,7 +188,9 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Detected> {
         // bpftrace's; its parser reports why it cannot be read
         return Some(Ok((Format::Biosnoop, "by its header".to_string())));
     }
-    if let Some((what, hint)) = foreign(lines) {
+    if is_fio_log(lines()) {
+        let what = "is a log of fio's rates or latencies, and no trace of requests";
+        let hint = "import it with the JSON beside it: drivebay import fio FILE.json --out DIR";
         return Some(Err((what.to_string(), hint.to_string())));
     }
     let count = lines().count();
@@ -226,32 +228,18 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Detected> {
     })
 }
 
-/// Description of text that is no trace of requests to a drive, and a hint.
-fn foreign<'a, L: Iterator<Item = &'a [u8]>>(
-    lines: impl Fn() -> L,
-) -> Option<(&'static str, &'static str)> {
-    let place = "drivebay size DRIVE FILE";
-    let has = |line: &[u8], word: &[u8]| memchr::memmem::find(line, word).is_some();
-    let first = lines().next().unwrap_or_default();
-    if has(first, b"\"hash_ids\"") {
-        return Some(("is Mooncake's trace of a KV cache, whose blocks have no addresses", place));
-    }
-    if has(first, b"Object_Size_Bytes") && has(first, b"Tier") {
-        return Some(("is a trace of a KV cache, whose objects have no addresses", place));
-    }
-    // fio: time in ms, value, direction, block size, and more. Directions are 0 to 2, unlike the
-    // third column of any trace.
-    let (all, of_fio) = lines().fold((0, 0), |(all, of_fio), line| {
+/// True for a log of fio: time in ms, value, direction, block size, and more. Directions are 0 to 2,
+/// unlike the third column of any trace.
+fn is_fio_log<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    let (mut all, mut of_fio) = (0, 0);
+    for line in lines {
         let (f, count) = number::split::<4>(line, b',');
-        let is_number = |field: &&[u8]| number::whole(field, "").is_ok();
         let direction = matches!(number::trimmed(f[2]), b"0" | b"1" | b"2");
-        let is_row = count >= 3 && direction && f[..count.min(4)].iter().all(is_number);
-        (all + 1, of_fio + usize::from(is_row))
-    });
-    (of_fio * 2 > all).then_some((
-        "is a log of fio's rates or latencies, and no trace of requests",
-        "import it with the JSON beside it: drivebay import fio FILE.json --out DIR",
-    ))
+        let is_number = |field: &&[u8]| number::whole(field, "").is_ok();
+        all += 1;
+        of_fio += usize::from(direction && f[..count.min(4)].iter().all(is_number));
+    }
+    of_fio * 2 > all
 }
 
 fn known_lines<'a>(parser: &mut dyn Parse, lines: impl Iterator<Item = &'a [u8]>) -> usize {

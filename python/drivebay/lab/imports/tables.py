@@ -20,6 +20,7 @@ from drivebay.common import documents
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
+from drivebay.definitions.suites.model import Unknown
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile, rates_only
 from drivebay.results.records import PhaseResult
@@ -105,7 +106,7 @@ def _phase(
         reads = [layout["ways"][rows[0][layout["label"]]]]
     spent = sum(time * count for time, count in zip(times, counts, strict=True)) / iops
     block = sum(columns("block")) or bytes_per_s / iops
-    unknown = () if "depth" in layout else ("pattern", "queue_depth")
+    unknown: tuple[Unknown, ...] = () if "depth" in layout else ("pattern", "queue_depth")
     workload = Workload(
         pattern="random" if sum(columns("random")) >= layout["random_from"] else "sequential",
         read_percent=round(reads[0]),
