@@ -228,8 +228,8 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Detected> {
     })
 }
 
-/// True for a log of fio: time in ms, value, direction, block size, and more. Directions are 0 to 2,
-/// unlike the third column of any trace.
+/// True for a log of fio: time in ms, value, direction, block size, and more. Directions are 0 to
+/// 2, unlike the third column of any trace.
 fn is_fio_log<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
     let (mut all, mut of_fio) = (0, 0);
     for line in lines {

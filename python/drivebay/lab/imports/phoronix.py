@@ -38,6 +38,8 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
                 raise Unreadable(f"a value of {value[:40]!r} is not allowed; must be a rate")
             loads[result.findtext("Description", "")][scale] = float(value)
     warnings = {"queue depth and latencies are not reported"}
+    if root.find("./Result/Data/Entry[2]") is not None:
+        warnings.add("only the first of several systems is read")
     phases = []
     for description, rates in loads.items():
         told = dict(part.split(": ", 1) for part in description.split(" - ") if ": " in part)
