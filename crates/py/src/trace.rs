@@ -164,6 +164,8 @@ class! {
     TraceSummary(summary: &Summary) {}
     /// Name of the format, or "synthesized".
     format: &'static str = summary.format,
+    /// Reason for the format; empty for synthesized traces.
+    why: String = summary.why.clone(),
     /// Number of requests.
     requests: u64 = summary.requests,
     /// Skipped entries and possible problems, one sentence each.
@@ -185,6 +187,10 @@ class! {
     read_bytes: u64 = info.read_bytes,
     /// Bytes written.
     written_bytes: u64 = info.written_bytes,
+    /// Number of trims.
+    trims: u64 = info.trims,
+    /// Number of flushes.
+    flushes: u64 = info.flushes,
     /// Shares of reads and writes by size.
     size_share: Option<Vec<(&'static str, f64)>> = shares(info.size_share),
     /// Shares by outstanding requests at arrival, including the request itself.
@@ -255,12 +261,7 @@ impl TraceBatches {
     fn summary(&self) -> PyResult<TraceSummary> {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (source, requests, length) = &*guard;
-        TraceSummary::new(&Summary {
-            format: source.format(),
-            requests: *requests,
-            length: *length,
-            skipped: source.skipped(),
-        })
+        TraceSummary::new(&Summary::of(&**source, *requests, *length))
     }
 }
 

@@ -25,9 +25,9 @@ pub trait RequestSource: Send {
     /// Name of the source in messages.
     fn name(&self) -> &str;
 
-    /// Name of the format.
-    fn format(&self) -> &'static str {
-        "synthesized"
+    /// Name of the format, and the reason for it; empty for synthesized traces.
+    fn format(&self) -> (&'static str, &str) {
+        ("synthesized", "")
     }
 
     /// Skipped entries so far.
@@ -48,8 +48,8 @@ impl RequestSource for Trace {
         self.file()
     }
 
-    fn format(&self) -> &'static str {
-        Trace::format(self).name()
+    fn format(&self) -> (&'static str, &str) {
+        (Trace::format(self).name(), self.why())
     }
 
     fn skipped(&self) -> Skipped {
@@ -90,8 +90,8 @@ impl RequestSource for Listed {
         self.path.to_str().unwrap_or_default()
     }
 
-    fn format(&self) -> &'static str {
-        "recording"
+    fn format(&self) -> (&'static str, &str) {
+        ("recording", "the file begins as recordings of drivebay do")
     }
 }
 

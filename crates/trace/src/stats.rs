@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use serde::{Serialize, Serializer};
 
-use crate::request::{DEVICES_MAX, Request};
+use crate::request::{DEVICES_MAX, Op, Request};
 
 /// Number of previous I/Os of the same kind and device that a sequential one may continue: the
 /// depth of SATA's queue, so that as many streams are distinguished as a drive can see at once.
@@ -60,6 +60,10 @@ pub struct Info {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Number of trims.
+    pub trims: u64,
+    /// Number of flushes.
+    pub flushes: u64,
     /// Shares of reads and writes by size.
     pub size_share: Option<Shares>,
     /// Shares by outstanding requests at arrival, including the request itself.
@@ -90,7 +94,8 @@ pub struct Info {
 /// Collects [`Info`] from requests in time order.
 #[derive(Default)]
 pub struct Stats {
-    counts: [u64; 2],
+    /// Reads, writes, trims and flushes.
+    counts: [u64; 4],
     bytes: [u64; 2],
     sizes: [u64; 8],
     depths: [u64; 8],
@@ -106,7 +111,9 @@ pub struct Stats {
     streams: Vec<[Ends; 2]>,
     /// Lowest address, and the end of the highest.
     addresses: Option<(u64, u64)>,
-    pages: Tracked,
+    pages: Pages,
+    /// True if there are too many pages to track.
+    scattered: bool,
 }
 
 /// Ends of the last I/Os of one kind on one device.
@@ -140,11 +147,12 @@ impl Stats {
         self.idle_ns += at.saturating_sub(self.busy_until_ns);
         let end = at.saturating_add(request.response.map_or(0, |response| response.0));
         self.busy_until_ns = self.busy_until_ns.max(end);
-        if !request.op.moves_data() {
+        let moves_data = request.op.moves_data();
+        let kind = if moves_data { usize::from(request.op.writes()) } else { request.op as usize };
+        self.counts[kind] += 1;
+        if !moves_data {
             return Ok(());
         }
-        let kind = usize::from(request.op.writes());
-        self.counts[kind] += 1;
         self.bytes[kind] += request.bytes;
         self.sizes[size_bucket(request.bytes)] += 1;
         self.depth(at, end, request.response.is_some());
@@ -156,10 +164,8 @@ impl Stats {
         self.sequential += u64::from(ends.at.contains(&request.offset_bytes));
         ends.at[usize::from(ends.next)] = request.offset_bytes + request.bytes;
         ends.next = (ends.next + 1) % STREAMS as u8;
-        if let Some(pages) = &mut self.pages.0
-            && !pages.touch(device, request)
-        {
-            self.pages.0 = None;
+        if !self.scattered && !self.pages.touch(device, request) {
+            (self.scattered, self.pages) = (true, Pages::default());
         }
         Ok(())
     }
@@ -210,12 +216,15 @@ impl Stats {
             (ios > 0).then(|| Shares { names, values: counts.map(|n| n as f64 / ios as f64) })
         };
         let answered = ios > 0 && self.answered * 100 >= ios * ANSWERED_PERCENT;
-        let (began, pages) = (self.began_ns.unwrap_or(0), self.pages.0.as_ref());
+        let began = self.began_ns.unwrap_or(0);
+        let pages = (!self.scattered).then_some(&self.pages);
         Info {
             reads: self.counts[0],
             writes: self.counts[1],
             read_bytes: self.bytes[0],
             written_bytes: self.bytes[1],
+            trims: self.counts[Op::Trim as usize],
+            flushes: self.counts[Op::Flush as usize],
             size_share: shares(SIZES, self.sizes),
             queue_depth_share: shares(DEPTHS, self.depths).filter(|_| answered),
             queue_depth_mean: share(self.depth_sum, ios).filter(|_| answered),
@@ -266,15 +275,6 @@ const SLAB: usize = 1024;
 struct Region {
     touched: [u64; WORDS],
     written: [u64; WORDS],
-}
-
-/// Pages, unless they are too many to track.
-struct Tracked(Option<Pages>);
-
-impl Default for Tracked {
-    fn default() -> Tracked {
-        Tracked(Some(Pages::default()))
-    }
 }
 
 /// Touched and written pages.

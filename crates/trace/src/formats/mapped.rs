@@ -365,7 +365,10 @@ impl Parse for Mapped {
                 read => read,
             };
         }
-        if self.header(line) || first == b'#' { Ok(false) } else { Err(self.no_header(line)) }
+        match self.header(line) {
+            false if first != b'#' => Err(self.no_header(line)),
+            is_header => Ok(is_header),
+        }
     }
 }
 

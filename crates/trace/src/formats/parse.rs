@@ -49,6 +49,10 @@ pub struct Skipped {
     pub no_op: u64,
     /// Requests of a format with their order but without times; all are kept.
     pub no_time: u64,
+    /// Requests whose addresses are in blocks of unknown size; all are kept.
+    pub no_block_size: u64,
+    /// Requests of a file in microseconds whose times are all whole milliseconds.
+    pub coarse: u64,
 }
 
 impl Skipped {
@@ -68,6 +72,14 @@ impl Skipped {
             ),
             (self.no_op, "requests count as reads: this file has no operations"),
             (self.no_time, "requests have no times: this format has only their order and pauses"),
+            (
+                self.no_block_size,
+                "requests count blocks of the namespace, taken for 512 bytes each",
+            ),
+            (
+                self.coarse,
+                "requests have times of whole milliseconds: if these are nanoseconds, give --time-unit ns",
+            ),
         ];
         let odd = self.first_odd.iter().map(|first| {
             let (lines, were) = if self.odd == 1 { ("line", "was") } else { ("lines", "were") };
@@ -180,7 +192,10 @@ pub(crate) fn read_error(file: &str, line: u64, error: std::io::Error) -> TraceE
 /// Parser of a trace format.
 pub(crate) trait Parse: Send {
     /// Parses a line that is not empty; returns true if it was an I/O or event of this format.
-    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem>;
+    /// Formats of records have no lines.
+    fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
+        Ok(false)
+    }
 
     /// Outputs requests that wait for their completion, and checks properties of the whole file.
     fn end(&mut self, _out: &mut Out<'_>) -> Result<(), Problem> {

@@ -83,10 +83,6 @@ fn next_record<const N: usize>(
 pub(crate) struct VscsiRecords;
 
 impl Parse for VscsiRecords {
-    fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
-        Ok(false) // has records, not lines
-    }
-
     fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
         next_record::<VSCSI_BYTES>(input, into, parse_vscsi)
     }
@@ -128,10 +124,6 @@ impl OracleRecords {
 }
 
 impl Parse for OracleRecords {
-    fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
-        Ok(false) // has records, not lines
-    }
-
     fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
         let unit_ns = self.unit_ns;
         next_record::<ORACLE_BYTES>(input, into, |record, out| {
