@@ -397,16 +397,23 @@ impl VirtualDrive {
         self.with(|device| Ok(PyMark(device.mark())))
     }
 
-    /// Repeats the activity since the mark `times` times, over `seconds` seconds, without
-    /// simulating it.
-    fn live(&self, py: Python<'_>, since: &PyMark, times: f64, seconds: f64) -> PyResult<()> {
+    /// Repeats the activity since the mark `since` `times` times, over `seconds` seconds, without
+    /// simulating it. `began` is a mark of the beginning of the load.
+    fn live(
+        &self,
+        py: Python<'_>,
+        began: &PyMark,
+        since: &PyMark,
+        times: f64,
+        seconds: f64,
+    ) -> PyResult<()> {
         if !((0.0..=1e9).contains(&times) && (0.0..=CLOCK_MAX_S).contains(&seconds)) {
             let why = "times and seconds must be 0 to 1e9";
-            return Err(user_error(format!("live: {why}\nhint: live(mark, 100, 86400)")));
+            return Err(user_error(format!("live: {why}\nhint: live(began, mark, 100, 86400)")));
         }
         let elapsed = Nanos((seconds * 1e9) as u64);
         self.detached(py, |device| {
-            device.live(&since.0, times, elapsed);
+            device.live(&began.0, &since.0, times, elapsed);
             Ok(())
         })
     }

@@ -144,12 +144,6 @@ def _counted(name: str, rows: Sequence[RowOf]) -> Kind:
     )
 
 
-def untested(present: Iterable[Kind]) -> list[str]:
-    """The kinds for which a drive has no row."""
-    names = {kind.name for kind in present}
-    return [name for name in KINDS if name not in names]
-
-
 def furthest(rows: Iterable[RowOf], most: int = LISTED) -> list[RowOf]:
     """The rows out of bounds that are furthest off, as factors."""
     off = [row for row in rows if not row["ok"] and row["error_pct"] is not None]
