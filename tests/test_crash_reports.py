@@ -88,6 +88,18 @@ def test_a_program_without_the_bug_leaves_reports_that_pass(tmp_path: Path) -> N
     assert case.get("name") == "every state is good" and not _sarif(tmp_path / "out.sarif")
 
 
+def test_a_check_that_looks_at_nothing_fails_in_the_report(tmp_path: Path) -> None:
+    work = f"{PYTHON} {PROGRAM} work right-no-fsync"
+    done = here.drivebay(
+        *("crash", "run", "a.crash", "--workload", work, "--json", "--junit", "out.xml"),
+        *("--", "true"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2, done.stderr
+    (case,) = _junit(tmp_path / "out.xml")
+    assert "the check passes on an empty drive" in (case[0].text or "")
+
+
 def test_a_workload_that_fails_is_not_checked(tmp_path: Path) -> None:
     done = here.drivebay(
         *("crash", "run", "a.crash", "--workload", "sh -c 'exit 5'", "--", "true"), cwd=tmp_path

@@ -173,6 +173,7 @@ def run(
     """
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.common.errors import UserError
+    from drivebay.crash import reports, words
     from drivebay.crash import run as runs
 
     deadline = None if budget is None else time.monotonic() + budget
@@ -199,22 +200,20 @@ def run(
     say_notes(outcome.notes)
     smallest = {failure.states[0]: failure.smallest for failure in outcome.failures}
     failed = outcome.failed
+    core = runs.Asked(**fields).open()
+    texts = reports.paragraphs(outcome, core, f"seed {seed}; drivebay crash replay {folder}")
+    reports.write(junit, sarif, outcome, texts, check)
     if as_json:
         more = {"failed": failed, "smallest": smallest, "notes": outcome.notes}
         print_json({"states": len(outcome.verdicts), "coverage": outcome.coverage, **more})
     else:
-        from drivebay.crash import reports, words
-
         show(words.covered(outcome.coverage, len(outcome.verdicts)) + f"; {len(failed):,} failed")
-        core = runs.Asked(**fields).open()
-        texts = reports.paragraphs(outcome, core, f"seed {seed}; drivebay crash replay {folder}")
         for failure in outcome.failures:
             similar = f" and {len(failure.states) - 1:,} similar" * (len(failure.states) > 1)
             show("", f"smallest failing state for {failure.states[0]}{similar}: {failure.smallest}")
             show(*words.timeline(core.timeline(failure.smallest)))
             output = failure.verdict.said or "nothing"
             show(f"output of the check: {output}", texts[failure.smallest])
-        reports.write(junit, sarif, outcome, texts, check)
     raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_USAGE if outcome.is_void else EXIT_DONE)
 
 

@@ -29,13 +29,13 @@ def paragraphs(outcome: Outcome, states: _core.CrashStates, again: str) -> Mappi
     """
     texts = {}
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as folder:
-        for failure in outcome.failures:
+        for number, failure in enumerate(outcome.failures):
             name = failure.smallest
             # The last state has every file, except those that the workload has deleted.
-            images = [Path(folder) / each for each in filter(None, (states.last(), name))]
-            for image in images:
+            images = [Path(folder) / "last", Path(folder) / str(number)]
+            for image, state in zip(images, (states.last() or name, name), strict=True):
                 if not image.exists():
-                    replay.write(states, image.name, image)
+                    replay.write(states, state, image)
 
             def place(sector: int, images: list[Path] = images) -> str:
                 owners = (files.owner(image, sector) for image in images)
@@ -66,9 +66,11 @@ def write(
     """
     kinds = {one.smallest: printable(one.verdict.alike) for one in outcome.failures}
     if junit is not None:
-        counts = {"tests": str(len(texts) or 1), "failures": str(len(texts))}
+        void = ". ".join(note for note in outcome.notes if note.startswith("error: "))
+        cases = texts or {"": void}
+        counts = {"tests": str(len(cases)), "failures": str(sum(map(bool, cases.values())))}
         suite = ElementTree.Element("testsuite", {"name": NAME, **counts, "errors": "0"})
-        for state, text in (texts or {"": ""}).items():
+        for state, text in cases.items():
             title = kinds.get(state, "every state is good")
             case = ElementTree.SubElement(suite, "testcase", classname=NAME, name=title)
             if text:
