@@ -78,21 +78,22 @@ def record(
 
     The exit code is that of the workload.
     """
-    raise SystemExit(_record(drive, command, out, writeback, capacity, changes, image, pace, seed))
+    more = {"image": image, "pace": pace, "seed": seed}
+    raise SystemExit(_record(drive, changes, capacity, out, command, writeback, **more))
 
 
 def _record(
     drive: str,
-    command: Sequence[str],
-    out: Path,
-    writeback: float,
-    capacity: str | None,
     changes: list[str] | None,
-    image: Path | None = None,
-    pace: Literal["sleep", "hybrid", "spin", "none"] = "none",
-    seed: int = 1,
+    capacity: str | None,
+    out: Path,
+    command: Sequence[str],
+    writeback: float,
+    **more: Any,
 ) -> int:
-    """Records a workload; returns its exit code, as a shell does for a signal."""
+    """Records a workload; returns its exit code, as a shell does for a signal. `more` is for
+    `serving.Drive`.
+    """
     from drivebay import serving
     from drivebay.cli.target import modified_profile
     from drivebay.crash import recording
@@ -101,7 +102,7 @@ def _record(
     profile = modified_profile(drive, changes)
     if capacity is not None:
         profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
-    served = serving.Drive(profile=profile, image=image, pace=pace, seed=seed)
+    served = serving.Drive(profile=profile, **more)
     code = recording.record(served, out, command, writeback)
     say(f"recorded: {out}, {units.si_bytes(out.stat().st_size)}")
     return code if code >= 0 else 128 - code
@@ -179,8 +180,9 @@ def run(
     deadline = None if budget is None else time.monotonic() + budget
     if workload is not None:
         command = shlex.split(workload)
+        size = capacity or "64MiB"
         made = drive or "sm951-nvme-256"
-        if code := _record(made, command, recording, writeback, capacity or "64MiB", changes):
+        if code := _record(made, changes, size, recording, command, writeback, pace="none"):
             raise UserError(f"the workload fails: exit code {code}", "its output is above")
         drive = changes = None  # the recording has the drive's rules
     fields = _fields(recording, check, drive, changes, rules, atomic, ignore_flush, after)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -95,7 +94,7 @@ def size(
             seed=seed,
         )
     if as_json:
-        print_json({name: _finite(value) for name, value in asdict(sized).items()})
+        print_json(asdict(sized))
     else:
         table(("figure", "value"), _rows(sized), right=(1,))
 
@@ -121,12 +120,6 @@ def _objects(trace: str, model: str, tier: str, space_bytes: float) -> Objects:
             "use a larger drive or --share 1",
         )
     return objects.checkpoints(size_bytes=size_bytes, every_s=every_s)
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _rows(sized: Sized) -> list[tuple[str, str]]:
