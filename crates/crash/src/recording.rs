@@ -450,14 +450,13 @@ impl Recording {
         if block == ZEROS { 0 } else { self.blocks[block as usize].hash }
     }
 
-    /// Number of writes (all commands except flushes), and of commands that make data durable
-    /// (flushes and FUA).
+    /// Number of writes (all commands except flushes), of commands that make data durable (flushes
+    /// and FUA), and of commands with FUA.
     #[must_use]
-    pub fn counts(&self) -> (usize, usize) {
-        let writes = self.commands.iter().filter(|command| command.op != Op::Flush).count();
-        let durable =
-            self.commands.iter().filter(|command| command.op == Op::Flush || command.fua).count();
-        (writes, durable)
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let count = |is: fn(&Command) -> bool| self.commands.iter().filter(|&one| is(one)).count();
+        let (flushes, fua) = (count(|one| one.op == Op::Flush && !one.fua), count(|one| one.fua));
+        (count(|one| one.op != Op::Flush), flushes + fua, fua)
     }
 
     /// Requests with the times of their submissions and completions. No two events have the same

@@ -9,7 +9,13 @@ pub const PAGE: usize = 4096;
 
 /// Rules of a drive whose buffer no test exceeds.
 pub fn rules() -> Rules {
-    Rules { buffer_bytes: 1 << 30, atomic_bytes: 4096, protected: false, ignores_flush: false }
+    Rules {
+        buffer_bytes: 1 << 30,
+        atomic_bytes: 4096,
+        protected: false,
+        ignores_flush: false,
+        standard: None,
+    }
 }
 
 /// A recorded step.
