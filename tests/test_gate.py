@@ -23,7 +23,7 @@ from drivebay.gate.timing import recordings, timed
 
 DRIVE = profiles.load("sm951-nvme-256")
 PROGRAM = """
-import os, sys
+import os, struct, sys
 sys.path.insert(0, sys.argv[1])
 from crash_program import Nbd
 drive = Nbd(os.environ["DRIVEBAY_NBD"].partition("socket=")[2])
@@ -32,8 +32,10 @@ for number in range(int(sys.argv[2])):
     drive.write(1000 + number, bytes([number]) * 8192)
     drive.flush()
 drive.read(0, 2)
+drive.talk.sendall(struct.pack(">IHHQQI", 0x25609513, 1, 1, 0, 0, 4096) + bytes(4096))
+drive._read(16)
 """
-"""Writes pages with a flush each, and reads two of them."""
+"""Writes pages with a flush each, reads two of them, and writes one with FUA."""
 
 
 def _recorded(out: Path, commits: int, runs: int = 4) -> Path:
@@ -62,7 +64,7 @@ def test_requests_are_recorded_without_data(base: Path) -> None:
     assert files[0].stat().st_size < 32_000
     described = traces.info(files[0])
     assert described.summary.format == "recording"
-    assert (described.figures["writes"], described.figures["reads"]) == (200, 1)
+    assert (described.figures["writes"], described.figures["reads"]) == (201, 1)
     # Each request was sent after the answer to the one before.
     assert described.figures["queue_depth_mean"] == 1
     with pytest.raises(UserError, match="no data"):
@@ -72,7 +74,8 @@ def test_requests_are_recorded_without_data(base: Path) -> None:
 def test_the_same_requests_take_the_same_time_however_fast_the_machine_is(base: Path) -> None:
     first, *others = list(timed(recordings(base), DRIVE))
     assert all(other == first for other in others)
-    assert first["bytes written"] == 100 * 3 * 4096
+    assert first["bytes written"] == (100 * 3 + 1) * 4096
+    assert first["FUA writes"] == first["write-fua 4 KiB"] == 1
     assert first["flushes"] == 100 and first["I/O time"] > 0
     assert first["write 4 KiB"] == first["write 8 KiB"] == 100
     assert first["read 8 KiB"] == 1
