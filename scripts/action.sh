@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Serves a drive to the steps of a CI job that follow: what action.yml runs.
 #
-# usage: DRIVE=NAME [OPTIONS=LINES] [AILMENTS=NAMES] [COMMAND=TEXT [CHECK=TEXT]] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
+# usage: DRIVE=NAME [OPTIONS=LINES] [AILMENTS=NAMES] [COMMAND=TEXT [CHECK=TEXT [CHECK_OPTIONS=LINES]]] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
 #
 # Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits until it tells its status, and
 # writes the names of its sockets as the outputs `nbd` and `control`. Sockets and log lie in a new folder of RUNNER_TEMP that is
@@ -16,7 +16,9 @@
 # step fails if one of the runs, or its server at the end (--require-pace), did, after all of them.
 #
 # With CHECK, a text for bash too, the command is recorded on one drive, and the check is run on every state that a power cut could
-# have left: its $1 is the state's file.
+# have left: its $1 is the state's file. CHECK_OPTIONS are options of `drivebay crash run`, one per line like OPTIONS: --after, --states,
+# --timeout, --drive. The outputs `recording`, `run` and `failing-states` are the recording, the folder with the verdicts, and a folder with
+# an image of each smallest failing state and the events that lead to it (*.txt), which is empty if all states are good.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/common.sh
@@ -28,14 +30,21 @@ words() { sed 's/^\([[:space:]]*\)::/\1: :/' "$1"; }
 [[ $RUNNER_TEMP =~ ^/[A-Za-z0-9._/+@-]*$ ]] ||
     fail "RUNNER_TEMP: ${RUNNER_TEMP@Q} is not allowed; must be a whole path of letters, digits and . _ + @ - /" \
         "RUNNER_TEMP=/tmp" 2
-options=() lines=${OPTIONS:-}$'\n'
-while read -r line; do
-    [ -n "$line" ] || continue
-    [[ $line =~ ^(--[a-z][a-z0-9-]*)($|[[:blank:]=][[:blank:]]*(.*)$) ]] ||
-        fail "options: ${line@Q} is not an option of drivebay serve" "one a line: --pace none" 2
-    # With =, no value is taken for another option.
-    options+=("${BASH_REMATCH[1]}${BASH_REMATCH[2]:+=${BASH_REMATCH[3]}}")
-done <<<"${lines//$'\r\n'/$'\n'}"
+# read_options ARRAY INPUT TEXT COMMAND EXAMPLE: the lines of TEXT as words in ARRAY.
+read_options() {
+    local -n words=$1
+    local line lines=$3$'\n'
+    while read -r line; do
+        [ -n "$line" ] || continue
+        [[ $line =~ ^(--[a-z][a-z0-9-]*)($|[[:blank:]=][[:blank:]]*(.*)$) ]] ||
+            fail "$2: ${line@Q} is not an option of drivebay $4" "one a line: $5" 2
+        # With =, no value is taken for another option.
+        words+=("${BASH_REMATCH[1]}${BASH_REMATCH[2]:+=${BASH_REMATCH[3]}}")
+    done <<<"${lines//$'\r\n'/$'\n'}"
+}
+options=() check_options=()
+read_options options options "${OPTIONS:-}" serve "--pace none"
+read_options check_options check-options "${CHECK_OPTIONS:-}" "crash run" "--after ready"
 
 read -ra ailments <<<"${AILMENTS:-} "
 for ailment in "${ailments[@]}"; do
@@ -85,10 +94,19 @@ fi
 if [ -n "${CHECK:-}" ]; then
     [ ${#ailments[@]} = 0 ] || fail "ailments and check do not go together" "a step for each" 2
     make_folder
-    recording=$folder/command.crash
+    recording=$folder/command.crash run=$folder/command.crash.run failing=$folder/failing-states
+    mkdir "$failing"
+    printf '%s\n' "recording=$recording" "run=$run" "failing-states=$failing" >>"$GITHUB_OUTPUT"
     drivebay crash record "${options[@]}" "--out=$recording" "$DRIVE" -- bash -c "$COMMAND" </dev/null
-    drivebay crash run "$recording" -- bash -c "$CHECK" check '{}'
-    exit
+    code=0
+    drivebay crash run "${check_options[@]}" "--out=$run" "$recording" -- bash -c "$CHECK" check '{}' </dev/null |
+        tee "$folder/report" || code=$?
+    # The report ends each kind of failure with the command that recreates its smallest state.
+    sed -n "s|^drivebay crash replay $run ||p" "$folder/report" | while read -r state; do
+        # Runners do not upload names with colons.
+        drivebay crash replay "$run" "$state" --file "$failing/${state//:/_}.img" 2>"$failing/${state//:/_}.txt" >/dev/null
+    done
+    exit $code
 fi
 failed=()
 trap 'kill "${server:-}" 2>/dev/null || true' EXIT

@@ -38,6 +38,8 @@ NQN = "nqn.2026-11.localhost:depth"
 CAPACITY = 16e9
 BLOCK = 4096
 READS = {"read": 100, "write": 0, "mix": 70}
+MOST = 40_000
+"""Requests of a row."""
 WARM_UP = 0.2
 """Part of the requests before the measurement."""
 
@@ -106,10 +108,9 @@ class Tcp:
 
     def submit(self, tag: int, offset: int, is_read: bool) -> None:
         """Sends a command."""
-        words = (offset // 512, 0, BLOCK // 512 - 1, 0, 0, 0)
         kind = 0x5A if is_read else 0x01
         command = struct.pack("<BBHI16xQI3xB", 2 if is_read else 1, 0x40, tag, 1, 0, BLOCK, kind)
-        command += struct.pack("<QIIII", *words[:5])
+        command += struct.pack("<QI12x", offset // 512, BLOCK // 512 - 1)
         data = b"" if is_read else bytes(BLOCK)
         at = 0 if is_read else 72
         self.socket.sendall(struct.pack("<BBBBI", 4, 0, 72, at, 72 + len(data)) + command + data)
@@ -133,6 +134,14 @@ class Tcp:
         return tags
 
 
+def model_of(device: drivebay.Device, reads: int, depth: int, count: int) -> drivebay.Result:
+    """Result of the library for the same number of requests, measured after the same warm-up."""
+    copy, warm = device.copy(), int(WARM_UP * count)
+    for ios in (warm, count - warm):
+        result = copy.run(drivebay.Workload(read_percent=reads, queue_depth=depth, ios=ios))
+    return result
+
+
 def measure(
     ends: list[Nbd] | list[Tcp], control: Path, depth: int, reads: int, size: int, count: int
 ) -> tuple[float, list[float]]:
@@ -151,7 +160,7 @@ def measure(
         submit(ends[tag % len(ends)], tag)
     done, begun = 0, 0.0
     while done < count:
-        for key, _ in watch.select():
+        for key, _ in watch.select(0):  # polls: a client that sleeps wakes up late
             for tag in key.data.completed():
                 now = time.perf_counter()
                 done += 1
@@ -169,8 +178,7 @@ def served(
     state: Path,
     folder: Path,
     row: tuple[str, str, int, int, int],
-    seconds: float,
-    iops: float,
+    count: int,
     size: int,
 ) -> tuple[float, float | None, float | None, dict[str, Any]]:
     """Rate, p50 and p99 in microseconds of the drive's time, and the server's own judgement."""
@@ -202,7 +210,6 @@ def served(
                 admin.set(0x14, ENABLED)
                 ends = [Tcp(controller, address, 1 + i) for i in range(clients)]
             ratio = 1.0 if scale == "none" else float(Fraction(scale))
-            count = max(int(min(seconds * iops * ratio, 40_000)), 20 * depth, 400)
             rate, latencies = measure(ends, control, depth, reads, size, count)
             late = ask(control, "status")["lateness"]
         finally:
@@ -243,15 +250,12 @@ def main() -> None:
             ).device()
             size = device.capacity_bytes
             device.fill()
-            device.rest(60)
+            if lists["loads"] != ["read"]:  # the sustained rate: bursts depend on the moment
+                device.run(drivebay.Workload(read_percent=0, queue_depth=32, bytes=2 * size))
             state = folder / "state"
             device.save(state)
             for load, depth in itertools.product(lists["loads"], map(int, lists["depths"])):
-                work = drivebay.Workload(
-                    read_percent=READS[load], queue_depth=depth, duration_s=0.5
-                )
-                model = device.copy().run(work)
-                us = [model.latency.percentile_us(at) for at in (50, 99)]
+                rough = model_of(device, READS[load], depth, 20_000).iops
                 for rest in itertools.product(
                     lists["clients"], lists["transports"], lists["scales"]
                 ):
@@ -259,9 +263,11 @@ def main() -> None:
                     if clients > depth:
                         continue
                     row = (transport, scale, clients, depth, READS[load])
-                    rate, *seen, late = served(
-                        drive, state, folder, row, asked.seconds, model.iops, size
-                    )
+                    ratio = 1.0 if scale == "none" else float(Fraction(scale))
+                    count = max(int(min(asked.seconds * rough * ratio, MOST)), 20 * depth, 400)
+                    model = model_of(device, READS[load], depth, count)
+                    us = [model.latency.percentile_us(at) for at in (50, 99)]
+                    rate, *seen, late = served(drive, state, folder, row, count, size)
                     off = [
                         "-" if a is None else f"{100 * (a / b - 1):+.1f} %"
                         for a, b in zip((rate, *seen), (model.iops, *us), strict=True)

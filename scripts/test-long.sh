@@ -23,7 +23,7 @@ step "Benchmarks, lint" cargo clippy --profile checks --locked -p drivebay-bench
 step "Long Rust tests" cargo test --profile checks --locked --workspace
 step "Long tests" .venv/bin/pytest -m long
 step "Files changed at random" .venv/bin/pytest tests/test_fuzzed_files.py
-step "Results changed at random" env DRIVEBAY_MUTATIONS=10000 .venv/bin/pytest tests/test_damaged_results.py
+step "Results changed at random" env DRIVEBAY_MUTATIONS=10000 .venv/bin/pytest tests/test_damaged_results.py tests/test_imports.py tests/test_judge.py
 step "Reviews of real storage" .venv/bin/pytest tests/test_real_review.py
 if has rustup && quietly .tools/miri.log rustup toolchain install nightly --profile minimal -c miri -c rust-src; then
     step "Miri" cargo +nightly miri test -p drivebay-plugin --locked # what libraries of policies are taken through

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -357,6 +358,78 @@ def test_a_check_runs_on_the_states_of_a_command_that_was_recorded(tmp_path: Pat
     ]
     recording = out.removeprefix("--out=")
     assert Path(recording).parent.parent == tmp_path
-    assert run == ["crash", "run", recording, "--", "bash", "-c", './check "$1"', "check", "{}"]
+    check = ["bash", "-c", './check "$1"', "check", "{}"]
+    assert run == ["crash", "run", f"--out={recording}.run", recording, "--", *check]
+    assert outputs_of(tmp_path) == {
+        "recording": recording,
+        "run": f"{recording}.run",
+        "failing-states": str(Path(recording).parent / "failing-states"),
+    }
     both = {**variables, "AILMENTS": "hot"}
     assert step(tmp_path, "xp941-512", program=recorder, variables=both).returncode == 2
+
+
+def test_options_of_the_check_are_one_per_line(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    recorder = f"printf '%s\\n' \"$@\" END >>{calls}"
+    lines = "--after mkfs is done\n--states=20\r\n\n  --timeout  1.5\n--drive pm9a3-960"
+    variables = {"COMMAND": "true", "CHECK": "true", "CHECK_OPTIONS": lines}
+    done = step(tmp_path, "xp941-512", program=recorder, variables=variables)
+    assert done.returncode == 0, done.stderr
+    run = calls.read_text().split("END\n")[1].splitlines()
+    given = ["--after=mkfs is done", "--states=20", "--timeout=1.5", "--drive=pm9a3-960"]
+    assert run[: len(given) + 2] == ["crash", "run", *given]
+    wrong = {**variables, "CHECK_OPTIONS": "--after ready\n$(id)"}
+    done = step(tmp_path, "xp941-512", program=recorder, variables=wrong)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "error: check-options: '$(id)' is not an option of drivebay crash run\n"
+    )
+
+
+WORKLOAD = """
+qemu-io -f raw -c 'write -P 1 0 4k' -c flush "$DRIVEBAY_NBD"
+drivebay ctl "$DRIVEBAY_CONTROL" mark ready
+qemu-io -t writeback -f raw -c 'write -P 2 4k 4k' -c 'write -P 3 8k 4k' "$DRIVEBAY_NBD"
+"""
+"""A "file system" in the first block; then two blocks without a flush between them."""
+
+
+@pytest.mark.skipif(shutil.which("qemu-io") is None, reason="not installed: qemu-io")
+@pytest.mark.parametrize(
+    ("check", "options", "code"),
+    [
+        # Fails before the first block is there, and never afterwards.
+        ("data[0] == 1", "", 1),
+        ("data[0] == 1", "--after ready\n--states 50\n--timeout 30", 0),
+        # The third block without the second.
+        ("data[0] == 1 and (data[4096] == 2 or data[8192] != 3)", "--after ready", 1),
+    ],
+)
+def test_failing_states_can_be_uploaded(
+    tmp_path: Path, check: str, options: str, code: int
+) -> None:
+    script = f"import sys; data = open(sys.argv[1], 'rb').read(1 << 14); sys.exit(not ({check}))"
+    variables = {
+        "COMMAND": WORKLOAD,
+        "CHECK": f'{sys.executable} -c "{script}" "$1"',
+        "CHECK_OPTIONS": options,
+    }
+    done = step(tmp_path, "sm951-nvme-256", "--capacity 64MiB", variables=variables)
+    assert done.returncode == code, done.stderr
+    outputs = outputs_of(tmp_path)
+    shown = subprocess.run(
+        [str(tmp_path / "drivebay"), "crash", "show", outputs["run"], "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    verdicts = json.loads(shown.stdout)
+    assert verdicts["recording"] == outputs["recording"] and Path(outputs["recording"]).exists()
+    assert bool(verdicts["failed"]) == bool(code)
+    images = sorted(Path(outputs["failing-states"]).glob("*.img"))
+    assert bool(images) == bool(code)
+    for image in images:
+        assert ":" not in image.name and image.with_suffix(".txt").read_text()
+        failed = subprocess.run(["bash", "-c", variables["CHECK"], "check", str(image)])
+        assert failed.returncode == 1

@@ -153,7 +153,7 @@ def test_quiet_leaves_results_warnings_and_errors(capsys: pytest.CaptureFixture[
 
 
 def test_every_command_has_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    groups = ("trace", "import", "crash")
+    groups = ("trace", "import", "crash", "gate")
     for verb in (name for panel in PANELS.values() for name in panel if name not in groups):
         assert run([verb, "--help"]) == 0
         assert "--quiet" in capsys.readouterr().out, verb

@@ -11,6 +11,8 @@ import gzip
 import json
 import os
 import shutil
+import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from drivebay import results
 from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
+from drivebay.lab.fio_import.options import TABLE, lacking
 from drivebay.lab.imports import import_files
 from drivebay.report.base.text import load
 
@@ -575,3 +578,117 @@ def test_an_output_packed_with_gzip_is_read_and_a_damaged_one_refused(tmp_path: 
     for damaged in (packed[:-20], packed[:20] + b"x" * 20 + packed[40:]):
         with pytest.raises(UserError, match="its gzip is"):
             imported(tmp_path, damaged, "b.json.gz")
+
+
+# --- Options that are not read, and inputs that are read once ------------------------------------
+
+
+def test_every_option_of_fio_is_in_one_class() -> None:
+    classes = [
+        TABLE["load"]["read"],
+        TABLE["load"]["unless"],
+        TABLE["load"]["if"],
+        TABLE["measured"]["read"],
+        TABLE["measured"]["unless"],
+        TABLE["neither"]["options"],
+    ]
+    known = [name for some in classes for name in some]
+    assert len(known) == len(set(known))
+    if shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    told = subprocess.run(["fio", "--cmdhelp=all"], capture_output=True, text=True, check=True)
+    names = {line.partition(":")[0].strip() for line in told.stdout.splitlines()}
+    assert len(names) > 200 and names <= set(known)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"direct": "0"}, ["lacks direct=0: the page cache was in the way"]),
+        ({"direct": "1"}, []),
+        ({"ioengine": "null"}, ["lacks ioengine=null: no drive was asked"]),
+        ({"rw": "randread:8"}, ["lacks rw=randread:8"]),
+        ({"rate_iops": "2000", "rate_process": "poisson"}, ["rate_iops=2000, rate_process"]),
+        ({"thinktime": "0", "zonemode": "none", "verify": "0"}, []),
+        ({"gtod_reduce": "1"}, ["the measurement was changed by gtod_reduce=1"]),
+        ({"ramp_time": "5", "sync": "1"}, ["a sync is part of each write", "ramp_time=5"]),
+        ({"of_fio_4": "7"}, ["lacks of_fio_4=7"]),
+    ],
+)
+def test_options_that_change_the_load_or_its_measurement_are_named(
+    given: dict[str, str], words: list[str]
+) -> None:
+    told = lacking(given)
+    assert len(told) == len(words)
+    assert all(word in sentence for word, sentence in zip(words, told, strict=True))
+
+
+def test_the_page_cache_is_in_the_way_unless_an_option_or_engine_avoids_it(tmp_path: Path) -> None:
+    for given, is_buffered in (({}, True), ({"buffered": "0"}, False), ({"direct": "1"}, False)):
+        said = one(tmp_path, document(entry(reads=9000, **options(**given))))[1]
+        assert ("page cache" in said) == is_buffered
+
+
+def test_syncs_are_kept_with_their_mean(tmp_path: Path) -> None:
+    syncs = {"sync": {"total_ios": 0, "lat_ns": {"mean": 1_310_000.0, "N": 9000}}}
+    load = {"job options": {"rw": "write", "fdatasync": "1"}}
+    workload, said = one(tmp_path, document(entry(writes=9000, **load, **syncs)))
+    assert workload.fsync == 1 and "fdatasync=1 is kept as fsync" in said
+    assert "a sync came after every 1 writes and took 1,310.0 us on average" in said
+
+
+def test_gzip_may_have_members_and_padding(tmp_path: Path) -> None:
+    raw = json.dumps(document(entry(reads=9000)), indent=2).encode()
+    packed = gzip.compress(raw[:200]) + gzip.compress(raw[200:]) + bytes(700)
+    assert imported(tmp_path, packed, "a.json.gz").phases()[0].reads == 9000
+
+
+def test_percentiles_in_fios_last_bin_are_not_known(tmp_path: Path) -> None:
+    """As fio's issue 1668 has them."""
+    job = entry(writes=9000, **options(rw="randwrite"))
+    listed = {"50.000000": 9_000_000, "99.000000": 17_112_760_320}
+    job["write"] |= {"clat_ns": {"mean": 41e9, "percentile": listed}, "lat_ns": {"mean": 41.2e9}}
+    step = imported(tmp_path, document(job))
+    metrics = step.phases()[0].metrics
+    assert metrics["latency_us_p50"] == 9000 and "latency_us_p99" not in metrics
+    assert any("p99 is in fio's last bin" in one for one in step.conditions()["warnings"])
+
+
+def test_an_unreadable_line_of_a_log_is_named(tmp_path: Path) -> None:
+    logs = {"a_iops.1.log": "1000, 9000, 0, 0\nx, 9000\n", "a_lat.1.log": "1000, 100000, 0, 0\n"}
+    for name, text in logs.items():
+        (tmp_path / name).write_text(text)
+    more = options(log_avg_msec="1000", write_iops_log="a", write_lat_log="a")
+    said = one(tmp_path, document(entry(reads=9000, runtime_ms=2000, **more)))[1]
+    assert "1 lines of a_iops.1.log cannot be read" in said
+
+
+@pytest.mark.parametrize("verb", ["import", "judge"])
+def test_a_pipe_is_read_once(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = entry(reads=9000, **options(ioengine="null"))
+    pipe, text = tmp_path / "pipe", json.dumps(document(job), indent=2)
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=[text])
+    writer.start()
+    out = tmp_path / "r"
+    more = ["--out", str(out), "--json"] if verb == "import" else ["--json"]
+    assert run([verb, *(["fio"] if verb == "import" else []), str(pipe), *more]) in (0, 1)
+    writer.join()
+    answer = json.loads(capsys.readouterr().out)
+    judged = answer["judge"] if verb == "import" else answer
+    assert any(entry["verdict"] == "shown" for entry in judged)
+    if verb == "import":
+        (raw,) = out.glob("steps/*/raw/*")
+        assert raw.read_text() == text and answer["warnings"]["pipe"]
+
+
+def test_the_judge_speaks_in_an_import_and_in_its_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = entry(reads=9000, **options(ioengine="null"))
+    (tmp_path / "a.json").write_text(json.dumps(document(job), indent=2))
+    out = tmp_path / "r"
+    assert run(["import", "fio", str(tmp_path / "a.json"), "--out", str(out)]) == 0
+    line = "Memory answered instead of the drive: shown (job a of a.json: ioengine=null)"
+    assert f"judge: {line}" in capsys.readouterr().err
+    assert line in (out / "report.html").read_text()

@@ -142,9 +142,74 @@ old: (groupid=0, jobs=1): err= 0: pid=4760: Thu Mar  2 13:23:28 2017
   IO depths    : 1=0.1%, 2=0.1%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, >=64=0.0%
      issued    : total=r=0/w=8000/d=0, short=r=0/w=0/d=0, drop=r=0/w=0/d=0
 """
+LISTED = ";".join(f"{q}%={us}" for q, us in (("50.000000", 90), ("99.000000", 800)))
+TERSE_SIDE = "8000;4000;1000;2000;1;9;2.5;1;50;900;100.5;7;" + LISTED + 18 * ";0%=0"
+TERSE_SIDE += ";55;905;104.5;8;100;200;50%;150;9"
+TERSE = f"3;fio-3.33;a;0;0;{TERSE_SIDE};{'0;' * 41}1%;2%;7;0;3\n"
+DISKSPD = """\
+<Results><System><Tool><Version>2.1</Version></Tool></System><Profile><TimeSpans><TimeSpan><Targets>
+<Target><Path>D:\\t.dat</Path><BlockSize>4096</BlockSize><Random>4096</Random>
+<DisableOSCache>true</DisableOSCache><WriteRatio>30</WriteRatio><RequestCount>8</RequestCount>
+<ThreadsPerFile>2</ThreadsPerFile></Target></Targets></TimeSpan></TimeSpans></Profile>
+<TimeSpan><TestTimeSeconds>10.00</TestTimeSeconds><ThreadCount>2</ThreadCount>
+<Latency><AverageReadMilliseconds>0.1</AverageReadMilliseconds>
+<AverageWriteMilliseconds>0.2</AverageWriteMilliseconds>
+<AverageTotalMilliseconds>0.13</AverageTotalMilliseconds>
+<Bucket><Percentile>99</Percentile><TotalMilliseconds>0.9</TotalMilliseconds></Bucket></Latency>
+<Thread><Id>0</Id><Target><Path>D:\\t.dat</Path><BytesCount>409600000</BytesCount>
+<IOCount>100000</IOCount><ReadCount>70000</ReadCount><WriteCount>30000</WriteCount></Target></Thread>
+</TimeSpan></Results>
+"""
+ELBENCHO = """\
+ISO date,label,path type,paths,hosts,threads,dirs,files,file size,block size,direct IO,random,\
+random aligned,IO depth,shared paths,truncate,operation,time ms [first],time ms [last],\
+IOPS [first],IOPS [last],MiB/s [first],MiB/s [last],IO lat us [min],IO lat us [avg],IO lat us [max]
+2026-01-02T03:04:05,,dir,1,1,8,1,4,268435456,1048576,1,0,,4,1,0,MKDIRS,2,5,,,,,,,
+2026-01-02T03:04:05,,dir,1,1,8,1,4,268435456,1048576,1,0,,4,1,0,WRITE,2000,2800,3494,2941,3494,\
+2941,1661,9383,120903
+2026-01-02T03:04:09,,file,1,2,8,1,4,268435456,4096,0,1,1,4,1,0,READ,800,900,9000,8192,35,32,5,\
+320,6922
+"""
+VDBENCH = """\
+* vdbench summary report, flatfile
+tod Run Interval reqrate rate MB/sec bytes/io read% resp xfersize threads rdpct seekpct
+12:00:01.000 rd1_for_threads=8 1 max 90000.0 351.56 4096 70.00 0.080 4096 8 70 100
+12:00:09.000 rd1_for_threads=8 avg_2-5 max 80000.0 312.50 4096 70.01 0.100 4096 8 70 100
+"""
+IOSTAT = """\
+Linux 6.1.0 (box)  01/02/2026  _x86_64_  (2 CPU)
+
+01/02/2026 03:04:05 AM
+avg-cpu:  %user   %nice %system %iowait  %steal   %idle
+           1.00    0.00    1.00    0.00    0.00   98.00
+
+Device r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s w_await aqu-sz %util
+nvme0n1 9.00 36.00 0.00 0.00 0.50 4.00 1.00 4.00 0.10 0.01 1.00
+
+01/02/2026 03:04:06 AM
+Device r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s w_await aqu-sz %util
+nvme0n1 3000.00 12000.00 0.00 0.00 0.20 4.00 1000.00 4000.00 0.10 0.70 99.00
+sda 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00
+"""
+PHORONIX = """\
+<?xml version="1.0"?><PhoronixTestSuite><Generated><TestClient>10.8.4</TestClient></Generated>
+<System><Identifier>box</Identifier></System><Result><Identifier>pts/fio-2.1.0</Identifier>
+<Title>Flexible IO Tester</Title><Description>Type: Random Read - Engine: IO_uring - Direct: Yes \
+- Block Size: 4KB - Disk Target: Default Test Directory</Description><Scale>IOPS</Scale>
+<Data><Entry><Identifier>box</Identifier><Value>100000</Value></Entry></Data></Result>
+<Result><Identifier>pts/fio-2.1.0</Identifier><Description>Type: Random Read - Engine: IO_uring - \
+Direct: Yes - Block Size: 4KB - Disk Target: Default Test Directory</Description>
+<Scale>MB/s</Scale><Data><Entry><Value>391</Value></Entry></Data></Result></PhoronixTestSuite>
+"""
 SAMPLES = {
     "crystaldiskmark": (CDM_8, CDM_6, CDM_3, KDISKMARK),
     "fio-text": (FIO_3, FIO_2),
+    "fio-terse": (TERSE,),
+    "diskspd": (DISKSPD,),
+    "elbencho": (ELBENCHO,),
+    "vdbench": (VDBENCH,),
+    "iostat": (IOSTAT,),
+    "phoronix": (PHORONIX,),
 }
 
 
@@ -327,6 +392,57 @@ def test_fios_text_and_its_json_of_one_run_agree(tmp_path: Path) -> None:
     assert mean == pytest.approx(json.metrics["latency_ns_mean"], rel=0.01)
     for name in ("pattern", "queue_depth", "block_bytes"):
         assert getattr(json.workload, name) == getattr(text.workload, name)
+
+
+# --- Others ---------------------------------------------------------------------------------------
+
+
+def test_terse_output_has_rates_and_the_listed_percentiles(tmp_path: Path) -> None:
+    step, warnings = imported(TERSE, tmp_path)
+    (phase,) = step.phases()
+    assert (phase.reads, phase.read_bytes, phase.writes) == (2000, 8000 * 1024, 0)
+    assert phase.metrics["latency_us_p99"] == 800 and phase.metrics["latency_ns_mean"] == 104_500
+    assert set(phase.workload.unknown) == {"pattern", "queue_depth"}
+    assert "it is the rate times the time" in warnings
+
+
+def test_diskspds_counts_mix_and_depth_are_kept(tmp_path: Path) -> None:
+    step, warnings = imported(DISKSPD, tmp_path)
+    (phase,) = step.phases()
+    load = phase.workload
+    assert (load.pattern, load.read_percent, load.queue_depth) == ("random", 70, 16)
+    assert phase.metrics["iops"] == 10_000 and phase.metrics["mb_per_s"] == pytest.approx(40.96)
+    assert phase.metrics["latency_us_p99"] == 900 and not warnings
+    alone = DISKSPD.replace("<ReadCount>70000</ReadCount><WriteCount>30000</WriteCount>", "")
+    with pytest.raises(UserError, match="no share of reads"):
+        imported(alone, tmp_path)
+    with pytest.raises(UserError, match="it defines entities"):
+        imported("<!DOCTYPE a><Results><!ENTITY a><TestTimeSeconds></Results>", tmp_path)
+
+
+def test_tables_have_their_columns_units(tmp_path: Path) -> None:
+    step, warnings = imported(ELBENCHO, tmp_path)
+    write, read = step.phases()
+    assert write.metrics["mb_per_s"] == pytest.approx(2941 * 1.048576)
+    assert (write.workload.queue_depth, write.duration_s) == (32, pytest.approx(2.8))
+    assert (read.workload.pattern, read.workload.queue_depth) == ("random", 64)
+    assert read.metrics["latency_ns_mean"] == 320_000 and "page cache" in warnings
+    (phase,) = imported(VDBENCH, tmp_path)[0].phases()
+    assert (phase.workload.read_percent, phase.workload.queue_depth) == (70, 8)
+    assert phase.metrics["iops"] == 80_000 and phase.metrics["latency_ns_mean"] == 100_000
+    step, warnings = imported(IOSTAT, tmp_path)
+    (phase,) = step.phases()
+    assert phase.label == "nvme0n1" and phase.workload.read_percent == 75
+    assert phase.metrics["mb_per_s"] == pytest.approx(16.384)
+    assert phase.metrics["latency_ns_mean"] == pytest.approx(175_000)
+    assert "sda moved no data" in warnings and "pattern" in phase.workload.unknown
+
+
+def test_both_scales_of_a_phoronix_result_are_one_phase(tmp_path: Path) -> None:
+    step, warnings = imported(PHORONIX, tmp_path)
+    (phase,) = step.phases()
+    assert phase.metrics == {"iops": 100_000, "mb_per_s": pytest.approx(391 * 1.048576)}
+    assert phase.workload.pattern == "random" and "queue depth" in warnings
 
 
 # --- All ------------------------------------------------------------------------------------------

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
+import subprocess
+import sys
+import time
 import tomllib
 import warnings
 from pathlib import Path
@@ -83,7 +87,7 @@ def test_what_cannot_be_aged_is_refused() -> None:
         drivebay.age(sm951, "enterprize")
     with pytest.raises(UserError, match="must write"):
         drivebay.age(sm951, Workload(read_percent=100))
-    for until in ("soon", "nany", "nan%", "0y", "5"):
+    for until in ("soon", "nany", "nan%", "0y", "5", "99y"):
         with pytest.raises(UserError, match="not understood"):
             drivebay.age(sm951, until=until)
     for name, said in (("zn540-1tb", "zones"), ("p4800x-375", "written in place")):
@@ -122,3 +126,30 @@ def test_a_rating_is_a_bound_of_whole_lives_alone(short: drivebay.Drive, tmp_pat
     assert part.exit_code == whole.exit_code == 0, part.output + whole.output
     assert "0.02 years after" in part.output and "rated" not in part.output
     assert "rated for 600 TB" in whole.output
+
+
+def test_two_windows_give_the_same_life(short: drivebay.Drive) -> None:
+    """The window is a choice of the method, whose error is part of the interval."""
+    skewed = Workload(queue_depth=8, offsets="zoned:80/20:20/80")
+    lives = [drivebay.age(short, skewed, seeds=3, window=window) for window in (0.1, 2.0)]
+    short_window, long_window = (found.estimate() for found in lives)
+    assert short_window.low < long_window.high and long_window.low < short_window.high
+    assert short_window.mean == pytest.approx(long_window.mean, rel=0.05)
+    for found in lives:
+        assert all(0 <= error < 0.1 for error in found.errors)
+        first, *_, last = found.lives[0][: len(found.lives[0]) // 2]
+        assert first.waf == pytest.approx(last.waf, rel=0.1), "settled before the first age"
+        assert len(repr(found)) < 200
+
+
+def test_ctrl_c_ends_a_life_within_a_second(tmp_path: Path) -> None:
+    program = "import drivebay; print(1, flush=True); drivebay.age(drivebay.drive('980-pro-1tb'))"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "1\n"
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        _, problem = process.communicate(timeout=60)
+    assert process.returncode != 0 and "KeyboardInterrupt" in problem
+    assert "Cancelled" not in problem.splitlines()[-1]

@@ -162,29 +162,6 @@ def test_a_sweep_here_listens_on_loopback_and_only_to_its_own_user(tmp_path: Pat
 # --- a worker -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_a_worker_of_a_scheduler_on_loopback_listens_there_only(host: str, tmp_path: Path) -> None:
-    if host == "::1":
-        try:
-            socket.create_server((host, 0), family=socket.AF_INET6).close()
-        except OSError as problem:
-            pytest.skip(f"this machine has no IPv6: {problem}")
-    with (
-        a_scheduler(f"[{host}]" if ":" in host else host) as scheduler,
-        a_worker(address_of(scheduler), tmp_path) as worker,
-    ):
-        found = listeners(worker.pid)
-        kind = "tcp6" if ":" in host else "tcp"
-        # Two nannies; a worker for virtual drives and one for the file.
-        assert sorted(places(found, worker.pid)) == [
-            (kind, host, False),
-            (kind, host, False),
-            (kind, host, True),
-            (kind, host, True),
-        ]
-        assert not any(answers_http(one.host, one.port) for one in found)
-
-
 @pytest.fixture
 def hosts() -> Iterator[SimpleNamespace]:
     """Two network namespaces, `here` and `there`, with a cable between; `here` has one address
@@ -221,6 +198,38 @@ def connect(within: tuple[str, ...], *to: str) -> list[str]:
     return run(*within, sys.executable, "-c", CONNECT, *to).split()
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_worker_of_a_scheduler_on_loopback_listens_there_only(
+    host: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """As root in a network namespace, where another machine tries to connect."""
+    if host == "::1":
+        try:
+            socket.create_server((host, 0), family=socket.AF_INET6).close()
+        except OSError as problem:
+            pytest.skip(f"this machine has no IPv6: {problem}")
+    hosts = request.getfixturevalue("hosts") if os.geteuid() == 0 and host != "::1" else None
+    within = {"within": hosts.here} if hosts else {}
+    with (
+        a_scheduler(f"[{host}]" if ":" in host else host, **within) as scheduler,
+        a_worker(address_of(scheduler), tmp_path, **within) as worker,
+    ):
+        found = listeners(worker.pid)
+        kind = "tcp6" if ":" in host else "tcp"
+        # Two nannies; a worker for virtual drives and one for the file.
+        assert sorted(places(found, worker.pid)) == [
+            (kind, host, False),
+            (kind, host, False),
+            (kind, host, True),
+            (kind, host, True),
+        ]
+        if hosts:
+            attacks = [f"192.0.2.2:{listener.port}" for listener in found]
+            assert connect(hosts.there, *attacks) == ["refused"] * 4
+        else:
+            assert not any(answers_http(one.host, one.port) for one in found)
+
+
 def test_a_worker_elsewhere_needs_the_word_and_listens_at_the_facing_address(
     hosts: SimpleNamespace, tmp_path: Path
 ) -> None:
@@ -248,19 +257,6 @@ def test_a_worker_elsewhere_needs_the_word_and_listens_at_the_facing_address(
             assert connect(hosts.there, *there) == ["connected"] * 4
             elsewhere = [f"198.51.100.2:{one.port}" for one in found]
             assert connect(hosts.there, *elsewhere) == ["refused"] * 4
-
-
-def test_a_worker_on_loopback_is_not_reached_from_another_machine(
-    hosts: SimpleNamespace, tmp_path: Path
-) -> None:
-    with (
-        a_scheduler("127.0.0.1", within=hosts.here) as scheduler,
-        a_worker(address_of(scheduler), tmp_path, within=hosts.here) as worker,
-    ):
-        ports = [one.port for one in listeners(worker.pid)]
-        assert len(ports) == 4
-        attacks = [f"192.0.2.2:{port}" for port in ports]
-        assert connect(hosts.there, *attacks) == ["refused"] * 4
 
 
 # --- a server -------------------------------------------------------------------------------------

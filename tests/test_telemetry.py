@@ -213,6 +213,22 @@ def test_a_meters_file_in_every_encoding_is_read_on(tmp_path: Path, encoding: st
     assert meter.latest == 13.0 and meter.per_second(12, 1).tolist() == [3.5]
 
 
+@pytest.mark.parametrize(
+    ("text", "watts"),
+    [
+        ("time;power_w\n10;5,2\n11;5,4\n", [5.2, 5.4]),
+        ("time\tpower_w\n10\t5.2\n11\t-1\n", [5.2]),
+        ("time,power_w\n10,-0.5\n11,2\n", [2.0]),
+    ],
+)
+def test_decimal_commas_are_read_and_negative_watts_refused(
+    text: str, watts: list[float], tmp_path: Path
+) -> None:
+    meter = Meter(put(tmp_path / "m.csv", text))
+    meter.read_on()
+    assert meter._watts == watts and meter.lines_refused == 2 - len(watts)
+
+
 def test_a_meter_is_read_on_and_its_dirt_counted(tmp_path: Path) -> None:
     path = put(tmp_path / "m.csv", "time,power_w\n")
     meter = Meter(path)

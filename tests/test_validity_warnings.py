@@ -113,6 +113,10 @@ def test_phases(change: dict[str, Any], words: str) -> None:
         ((50.0, 0.0, 99.0, 2, {"missed_seconds": 0}, None), "fio used 99 % of a core"),
         ((1.0, 0.0, 1.0, 2, {"missed_seconds": 3}, None), "3 seconds have no telemetry"),
         ((1.0, 0.0, 1.0, 2, {"missed_seconds": 0}, 0.1), "slowed itself down"),
+        (
+            (1.0, 0.0, 1.0, 2, {"missed_seconds": 0, "meter_lines_refused": 1}, None),
+            "1 lines of the meter's file",
+        ),
     ],
 )
 def test_telemetry(given: Any, words: str) -> None:
@@ -307,6 +311,21 @@ def test_smart_by_whichever_program_there_is(
     later = replace(found, figures={**found.figures, "written_bytes": 2e9})
     assert smart.compared(found, later)["grew"] == {"written_bytes": pytest.approx(0.976e9)}
     assert smart.compared("nvme is not installed", later) == {"absent": "nvme is not installed"}
+
+
+def test_nvme_cli_3_is_asked_in_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.setattr(programs, "ADMIN_PATH", "")
+    answer = f"echo '{json.dumps(NVME_CLI)}'"
+    old = "echo 'ERROR: deprecated' >&2; exit 1"
+    script = f'#!/bin/sh\ncase "$1 $2" in "log smart") {answer};; *) {old};; esac\n'
+    put(tmp_path / "nvme", script).chmod(0o755)
+    found = smart.read("nvme0n1")
+    assert isinstance(found, smart.Smart) and found.figures["temperature_c"] == 50
+    put(tmp_path / "nvme", f"#!/bin/sh\n{old}\n").chmod(0o755)
+    assert "ERROR: deprecated" in str(smart.read("nvme0n1"))
 
 
 @pytest.mark.parametrize(

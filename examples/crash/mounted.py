@@ -23,6 +23,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 
 MAKE = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
@@ -124,7 +125,13 @@ def main() -> int:
         end.set()
         if noise.ident:
             noise.join()
-        command("umount", FOLDER)  # which detaches the loop device
+        # Write-back from outside (record --writeback) may hold a file open for a moment.
+        for _ in range(50):
+            if subprocess.run(["umount", FOLDER], capture_output=True, check=False).returncode == 0:
+                break
+            time.sleep(0.1)
+        else:
+            command("umount", FOLDER)  # which detaches the loop device
     if not asked.make:
         command(*CHECK[kind], asked.file)
     return code

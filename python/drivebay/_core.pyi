@@ -864,7 +864,7 @@ class TraceColumns:
         """First byte of the request."""
     @property
     def op(self, /) -> NDArray[uint8]:
-        """Operation: 0 read, 1 write, 2 trim, 3 flush."""
+        """Operation: 0 read, 1 write, 2 trim, 3 flush, 4 write with FUA."""
     @property
     def response_ns(self, /) -> NDArray[int64]:
         """Response time; -1 if unknown."""
@@ -887,6 +887,9 @@ class TraceInfo:
     @property
     def duration_s(self, /) -> float:
         """Seconds from the first arrival to the last arrival or completion."""
+    @property
+    def flushes(self, /) -> int:
+        """Number of flushes."""
     @property
     def footprint_bytes(self, /) -> int | None:
         """Bytes of the distinct 4 KiB pages read or written."""
@@ -914,6 +917,9 @@ class TraceInfo:
     @property
     def size_share(self, /) -> list[tuple[str, float]] | None:
         """Shares of reads and writes by size."""
+    @property
+    def trims(self, /) -> int:
+        """Number of trims."""
     @property
     def unwritten_read_share(self, /) -> float | None:
         """Share of page reads from pages that the trace had not written before."""
@@ -985,6 +991,9 @@ class TraceSummary:
     @property
     def requests(self, /) -> int:
         """Number of requests."""
+    @property
+    def why(self, /) -> str:
+        """Reason for the format; empty for synthesized traces."""
 
 @final
 class TrimCheckResult:

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import nbd_server
@@ -22,11 +22,12 @@ from nbd_server import PROGRAM, Served, served
 from waiting import wait_until
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.serving.metrics import CLOSED, CONNECTIONS_MAX, HEAD_MAX, Endpoint, _result
+from drivebay.serving.metrics import CLOSED, CONNECTIONS_MAX, HEAD_MAX, NAMES, Endpoint, _result
 from drivebay.serving.notify import notify
 
 SMALL = "sm951-ahci-128"
 GET_ENDS = b"\r\n\r\na 1\n"
+KINDS = ("counter", "gauge", "histogram")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "serve"
 
 
@@ -99,6 +100,129 @@ def _get(url: str) -> str:
         return str(answer.read().decode())
 
 
+def _families(text: str) -> dict[str, dict[str, float]]:
+    """Parses Prometheus' text format 0.0.4: the values of each metric by suffix and labels.
+
+    Fails if a metric lacks HELP or TYPE, is not contiguous, repeats a sample, or has a name that
+    does not fit its type; or if a histogram is not cumulative.
+    """
+    families: dict[str, dict[str, float]] = {}
+    kinds: dict[str, str] = {}
+    name = ""
+    assert text.endswith("\n")
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name = line.split(" ")[2]
+            assert name not in families and len(line.split(" ", 3)[3]) > 5
+            families[name] = {}
+        elif line.startswith("# TYPE "):
+            assert line.split(" ")[2] == name and not families[name]
+            kinds[name] = line.split(" ")[3]
+        else:
+            found = re.fullmatch(r"([a-z0-9_]+?)(_bucket|_sum|_count|)(\{.*\}|) (\S+)", line)
+            assert found and name in kinds, line
+            stem, suffix, labels, value = found.groups()
+            if kinds[name] != "histogram":
+                stem, suffix = stem + suffix, ""
+            assert stem == name, line
+            pairs = re.findall(r'(\w+)="((?:[^"\\\n]|\\["\\n])*)"', labels)
+            assert labels in ("", "{" + ",".join(f'{key}="{one}"' for key, one in pairs) + "}")
+            assert suffix + labels not in families[name], line
+            families[name][suffix + labels] = float(value)
+    for name, kind in kinds.items():
+        assert families[name] and re.fullmatch(r"drivebay_[a-z][a-z0-9_]*", name)
+        assert (kind == "counter") == name.endswith("_total") and kind in KINDS, name
+        if kind == "histogram":
+            _check_histogram(families[name])
+    return families
+
+
+def _check_histogram(values: Mapping[str, float]) -> None:
+    series: dict[str, list[tuple[float, float]]] = {}
+    for sample, count in values.items():
+        if sample.startswith("_bucket"):
+            labels, bound = re.fullmatch(r'_bucket\{(.*),le="(.*)"\}', sample).groups()  # type: ignore[union-attr]
+            series.setdefault(labels, []).append((float(bound), count))
+    assert series
+    for labels, buckets in series.items():
+        assert buckets == sorted(buckets), "cumulative, by bound"
+        assert buckets[-1] == (float("inf"), values[f"_count{{{labels}}}"])
+        assert values[f"_sum{{{labels}}}"] >= 0
+
+
+def test_metrics_have_the_health_log_and_latencies_by_operation(tmp_path: Path) -> None:
+    if words := nbd_server.missing("qemu-io"):
+        pytest.skip(words)
+    with served(tmp_path, "--pace", "none", drive="sm951-nvme-256") as server:
+        commands = [
+            *(word for n in range(9) for word in ("-c", f"write {n}M 64k")),
+            *(word for n in range(5) for word in ("-c", f"read {n}M 64k")),
+            *("-c", "discard 20M 1M", "-c", "flush"),
+        ]
+        qemu = ["qemu-io", "-f", "raw", "-d", "unmap", *commands, server.uri]
+        subprocess.run(qemu, check=True, capture_output=True)
+        server.say('fault {"kind": "read-only"}')
+        text = _ctl(server, "status", "--metrics").stdout
+        status = server.say("status")
+        server.end()
+    found = _families(text)
+    drive = '{drive="sm951-nvme-256"}'
+    for name, value in (
+        ("critical_warning", 8),
+        ("available_spare_ratio", 1),
+        ("percentage_used_ratio", 0),
+        ("media_errors_total", 0),
+        ("num_err_log_entries_total", 0),
+        ("host_write_commands_total", 9),
+        ("data_units_written_total", 2),
+        ("power_cycles_total", 1),
+        ("unsafe_shutdowns_total", 0),
+    ):
+        assert found[f"drivebay_{name}"] == {drive: value}, name
+    temperatures = found["drivebay_temperature_celsius"]
+    # The health log has whole degrees.
+    composite = temperatures[f'{drive[:-1]},sensor="composite"}}']
+    assert abs(composite - status["temperature_c"]) <= 1
+    latencies = found["drivebay_request_duration_seconds"]
+    count = {
+        operation: latencies[f'_count{drive[:-1]},operation="{operation}"}}']
+        for operation in ("read", "write", "discard", "write_zeroes", "flush")
+    }
+    assert (count["write"], count["discard"]) == (9, 1) and count["flush"] >= 1
+    assert count["read"] >= 5, "qemu-io looks at the beginning itself"
+    mean = latencies[f'_sum{drive[:-1]},operation="read"}}'] / count["read"]
+    assert 5e-6 < mean < 5e-3
+    # No figure is forgotten.
+    forgotten = {"namespaces", "drive", "title", "lateness", "last_power_cut", "health", "latency"}
+    figures = {*status, *status["health"]} - forgotten
+    assert figures <= NAMES.keys()
+    assert {f"lateness_{key}" for key in status["lateness"]} <= NAMES.keys()
+
+
+def test_each_metric_of_the_dashboard_is_served(tmp_path: Path) -> None:
+    board = json.loads((EXAMPLES / "grafana.json").read_text())
+    panels = board["panels"]
+    assert len({one["id"] for one in panels}) == len(panels)
+    places = [
+        (one["gridPos"]["x"] + dx, one["gridPos"]["y"] + dy)
+        for one in panels
+        for dx in range(one["gridPos"]["w"])
+        for dy in range(one["gridPos"]["h"])
+    ]
+    assert len(set(places)) == len(places), "no two panels overlap"
+    queries = [target["expr"] for one in panels for target in one["targets"]]
+    queries += [one["query"] for one in board["templating"]["list"]]
+    asked = {name for query in queries for name in re.findall(r"drivebay_\w+", query)}
+    with served(tmp_path, drive=SMALL) as server:
+        text = _ctl(server, "status", "--metrics").stdout
+        server.end()
+    _families(text)
+    shown = set(re.findall(r"^(drivebay_\w+)\{", text, re.MULTILINE))
+    # A drive that has not answered yet has no share.
+    shown |= {"drivebay_lateness_kept_up_percent"}
+    assert asked <= shown and len(asked) > 20
+
+
 def test_metrics_over_http_are_those_of_ctl(tmp_path: Path) -> None:
     with served(tmp_path, "--metrics", ":0", drive=SMALL) as server:
         assert server.process.stderr is not None
@@ -107,11 +231,12 @@ def test_metrics_over_http_are_those_of_ctl(tmp_path: Path) -> None:
         assert url.startswith("http://127.0.0.1:")
         text = _get(url)
 
-        def names(metrics: str) -> list[str]:
-            return [line.rsplit(" ", 1)[0] for line in metrics.splitlines()]
-
-        of_ctl = names(_ctl(server, "status", "--metrics").stdout)
-        assert names(text) == [*of_ctl, f"# TYPE {CLOSED}", CLOSED]
+        families = _families(text)
+        of_ctl = _families(_ctl(server, "status", "--metrics").stdout)
+        assert families.pop(f"drivebay_{CLOSED}") == {"": 0}
+        assert {name: [*values] for name, values in families.items()} == {
+            name: [*values] for name, values in of_ctl.items()
+        }
         server.process.terminate()
         assert server.process.wait() == 0
         with pytest.raises(urllib.error.URLError):

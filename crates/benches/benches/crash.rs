@@ -17,9 +17,14 @@ const SHOWN: usize = 1000;
 fn recording(folder: &Path, each: u64) -> PathBuf {
     let path = folder.join(format!("recording-{each}"));
     std::fs::remove_file(&path).ok();
-    let rules =
-        Rules { buffer_bytes: 8 << 20, atomic_bytes: 4096, protected: false, ignores_flush: false };
-    let header = Header { drive: String::new(), sectors: SECTORS, rules: Some(rules) };
+    let rules = Rules {
+        buffer_bytes: 8 << 20,
+        atomic_bytes: 4096,
+        protected: false,
+        ignores_flush: false,
+        standard: None,
+    };
+    let header = Header { sectors: SECTORS, rules: Some(rules), ..Header::default() };
     let mut recorder = Recorder::create(&path, &header).expect("a new file");
     let mut rng = Rng::new(1);
     let mut number = 0;

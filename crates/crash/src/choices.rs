@@ -9,27 +9,10 @@ use std::io;
 
 use drivebay_units::Rng;
 
-use crate::model::{Cut, Model, weight};
+use crate::model::{Cut, Lost, Model, weight};
 
 /// Units in order of submission, of which the last present one is visible.
 type Chain = Vec<u32>;
-
-/// Lost volatile units of a cut.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
-    first: u32,
-    is_lost: Vec<bool>,
-}
-
-impl Lost {
-    pub fn contains(&self, unit: u32) -> bool {
-        unit.checked_sub(self.first).is_some_and(|at| self.is_lost.get(at as usize) == Some(&true))
-    }
-
-    pub fn units(&self) -> impl Iterator<Item = u32> {
-        (self.first..).zip(&self.is_lost).filter(|&(_, &is_lost)| is_lost).map(|(unit, _)| unit)
-    }
-}
 
 /// A page that volatile units may change.
 struct Page {
@@ -67,13 +50,16 @@ impl<'m> Choices<'m> {
             touched.extend(model.effects_of(unit).iter().map(|effect| (effect.page, unit)));
         }
         touched.sort_unstable();
+        let all = Lost::all(&cut);
         let pages = touched.chunk_by(|a, b| a.0 == b.0).map(|versions| {
             let page = versions[0].0;
             let summand =
-                |lost| io::Result::Ok(weight(page, model.content(page, cut.event, |_| lost)?));
-            let only =
-                if versions.len() == 1 { Some((versions[0].1, summand(false)?)) } else { None };
-            Ok(Page { page, without: summand(true)?, only })
+                |lost: &Lost| io::Result::Ok(weight(page, model.content(page, cut.event, lost)?));
+            let only = match versions {
+                &[(_, unit)] => Some((unit, summand(&Lost::default())?)),
+                _ => None,
+            };
+            Ok(Page { page, without: summand(&all)?, only })
         });
         let pages = pages.collect::<io::Result<_>>()?;
         let chains = chains(model, &touched);
@@ -93,11 +79,11 @@ impl<'m> Choices<'m> {
 
     /// Returns the loss that keeps the first `done` units of each chain.
     fn lost(&self, done: impl Fn(usize, &Chain) -> usize) -> Lost {
-        let (first, end) = self.cut.units;
-        let mut lost = Lost { first, is_lost: vec![false; (end - first) as usize] };
+        let mut lost = Lost::all(&self.cut);
+        lost.is_lost.fill(false);
         for (number, chain) in self.chains.iter().enumerate() {
             for &unit in &chain[done(number, chain)..] {
-                lost.is_lost[(unit - first) as usize] = true;
+                lost.is_lost[(unit - lost.first) as usize] = true;
             }
         }
         lost
@@ -141,15 +127,15 @@ impl<'m> Choices<'m> {
     /// Returns the difference between a loss's hash and the hash of the state in which all units
     /// are lost.
     pub fn hash(&self, lost: &Lost) -> io::Result<u128> {
-        let mut sum = 0u128;
+        // Garbage in sectors without data counts as a difference by itself.
+        let is_unwritten = lost.is_unwritten();
+        let damage = lost.damage.filter(|_| !is_unwritten);
+        let mut sum = u128::from(is_unwritten);
         for &Page { page, without, only } in &self.pages {
             let with = match only {
                 Some((unit, _)) if lost.contains(unit) => continue,
-                Some((_, with)) => with,
-                None => {
-                    let is_lost = |unit| lost.contains(unit);
-                    weight(page, self.model.content(page, self.cut.event, is_lost)?)
-                }
+                Some((unit, with)) if damage.is_none_or(|damage| damage.unit != unit) => with,
+                _ => weight(page, self.model.content(page, self.cut.event, lost)?),
             };
             sum = sum.wrapping_add(with).wrapping_sub(without);
         }

@@ -19,8 +19,8 @@ mod states;
 mod timeline;
 mod view;
 
-pub use recording::{CrashError, Header, Op, Recorder, Recording};
-pub use rules::Rules;
+pub use recording::{Command, CrashError, Header, Op, Recorder, Recording};
+pub use rules::{Kind, Rules, Standard};
 pub use states::{Coverage, State, States};
 pub use timeline::{Line, Timeline, Why};
 pub use view::View;

@@ -14,11 +14,11 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{Rng, SECTOR_BYTES};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::recording::{Event, NEVER, Op, PAGE_BYTES, PAGE_SECTORS, Recording, ZEROS};
-use crate::rules::Rules;
+use crate::rules::{Kind, Rules, Standard};
 
 /// Part of a command that is present or lost as a whole.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +45,51 @@ pub(crate) struct Effect {
 }
 
 impl Effect {
+    /// First sector, and the one after the last.
+    pub fn sectors(&self) -> (u64, u64) {
+        let first = self.page * PAGE_SECTORS;
+        (first + u64::from(self.from), first + u64::from(self.until))
+    }
+
     /// True if it covers the whole page, so that nothing below it is visible.
     pub fn is_whole(&self) -> bool {
         self.from == 0 && u64::from(self.until) == PAGE_SECTORS
+    }
+}
+
+/// Damage to a unit that is present; the unit is 0 for [`Kind::Unwritten`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Damage {
+    pub kind: Kind,
+    pub unit: u32,
+}
+
+/// Lost volatile units of a cut, and the damage to a present one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub first: u32,
+    pub is_lost: Vec<bool>,
+    pub damage: Option<Damage>,
+}
+
+impl Lost {
+    /// Returns the loss of all units of a cut.
+    pub fn all(cut: &Cut) -> Lost {
+        let (first, end) = cut.units;
+        Lost { first, is_lost: vec![true; (end - first) as usize], damage: None }
+    }
+
+    pub fn contains(&self, unit: u32) -> bool {
+        unit.checked_sub(self.first).is_some_and(|at| self.is_lost.get(at as usize) == Some(&true))
+    }
+
+    pub fn units(&self) -> impl Iterator<Item = u32> {
+        (self.first..).zip(&self.is_lost).filter(|&(_, &is_lost)| is_lost).map(|(unit, _)| unit)
+    }
+
+    /// True if it leaves garbage in sectors without data.
+    pub fn is_unwritten(&self) -> bool {
+        self.damage.is_some_and(|damage| damage.kind == Kind::Unwritten)
     }
 }
 
@@ -98,7 +140,10 @@ impl Model {
             let command = self.recording.commands[number].clone();
             let (lba, end) = (command.lba, command.lba + command.sectors);
             if command.op == Op::Write {
-                let atomic = self.rules.atomic_sectors();
+                let mut atomic = self.rules.atomic_sectors();
+                if self.rules.standard == Some(Standard::Nvme) && command.sectors <= atomic {
+                    atomic = end; // one part, wherever it begins
+                }
                 let mut at = lba;
                 while at < end {
                     let until = ((at / atomic + 1) * atomic).min(end);
@@ -128,6 +173,29 @@ impl Model {
         }
         firsts.push(self.units.len() as u32);
         firsts
+    }
+
+    /// Kinds of damage to a unit that the rules allow.
+    pub fn kinds(&self, unit: u32) -> &'static [Kind] {
+        let command = &self.recording.commands[self.units[unit as usize].command as usize];
+        match self.rules.standard {
+            _ if command.op != Op::Write => &[],
+            None => &[],
+            Some(Standard::Nvme) if command.sectors <= self.rules.atomic_sectors() => &[],
+            Some(Standard::Disk) => &[Kind::Unreadable],
+            Some(_) => &[Kind::Garbage, Kind::Sheared, Kind::Unreadable],
+        }
+    }
+
+    /// Returns the kind of damage to a unit's data, if any.
+    fn damage_to(&self, unit: u32, lost: &Lost) -> Option<Kind> {
+        let damage = lost.damage?;
+        let command = self.units[unit as usize].command as usize;
+        let is_damaged = match damage.kind {
+            Kind::Unwritten => self.recording.commands[command].op == Op::Discard,
+            _ => unit == damage.unit,
+        };
+        is_damaged.then_some(damage.kind)
     }
 
     fn add_unit(&mut self, command: usize) {
@@ -236,23 +304,23 @@ impl Model {
     }
 
     /// Returns the visible effects on a page at an event, for a given loss: those that cover part
-    /// of the page, newest first, and the block below them.
-    fn layers(&self, page: u64, event: u32, lost: impl Fn(u32) -> bool) -> (Vec<u32>, u32) {
+    /// of the page or are damaged, newest first, and the block below them, if there is one.
+    fn layers(&self, page: u64, event: u32, lost: &Lost) -> (Vec<u32>, Option<u32>) {
         let mut parts = Vec::new();
         let all = self.pages.get(&page).map_or(&[][..], Vec::as_slice);
         let unit = |&effect: &u32| &self.units[self.effects[effect as usize].unit as usize];
         let known = all.partition_point(|effect| unit(effect).submitted <= event);
         for effect in all[..known].iter().rev() {
             let what = &self.effects[*effect as usize];
-            if unit(effect).durable > event && lost(what.unit) {
+            if unit(effect).durable > event && lost.contains(what.unit) {
                 continue;
             }
-            if what.is_whole() {
-                return (parts, what.block);
+            if what.is_whole() && self.damage_to(what.unit, lost).is_none() {
+                return (parts, Some(what.block));
             }
             parts.push(*effect);
         }
-        (parts, self.recording.base.get(&page).copied().unwrap_or(ZEROS))
+        (parts, self.recording.base.get(&page).copied())
     }
 
     /// Reads a page as of an event, for a given loss of volatile units.
@@ -260,37 +328,52 @@ impl Model {
         &self,
         page: u64,
         event: u32,
-        lost: impl Fn(u32) -> bool,
+        lost: &Lost,
         into: &mut [u8; PAGE_BYTES],
     ) -> io::Result<()> {
         let (parts, below) = self.layers(page, event, lost);
-        self.recording.read_block(below, into)?;
-        self.overlay(&parts, into)
-    }
-
-    fn overlay(&self, parts: &[u32], into: &mut [u8; PAGE_BYTES]) -> io::Result<()> {
+        self.recording.read_block(below.unwrap_or(ZEROS), into)?;
+        if below.is_none() && lost.is_unwritten() {
+            fill_with_garbage(page, into);
+        }
         let mut part = [0; PAGE_BYTES];
         for &effect in parts.iter().rev() {
-            let Effect { from, until, block, .. } = self.effects[effect as usize];
-            let [from, until] =
+            let Effect { unit, from, until, block, .. } = self.effects[effect as usize];
+            let [mut from, mut until] =
                 [from, until].map(|sector| usize::from(sector) * SECTOR_BYTES as usize);
             self.recording.read_block(block, &mut part)?;
+            let damage = self.damage_to(unit, lost);
+            if damage == Some(Kind::Sheared) {
+                until = from + (until - from) / 2;
+            } else if let Some(kind) = damage {
+                // Two kinds are two states, also where a file shows both as garbage.
+                let seed = page ^ u64::from(unit) << 32 ^ (kind as u64) << 24;
+                fill_with_garbage(seed, &mut part);
+            }
+            if damage == Some(Kind::Unreadable) && self.rules.standard == Some(Standard::Ata) {
+                (from, until) = (0, PAGE_BYTES);
+            }
             into[from..until].copy_from_slice(&part[from..until]);
         }
         Ok(())
     }
 
     /// Hash of the page that [`Model::read`] returns; 0 for zeros.
-    pub fn content(&self, page: u64, event: u32, lost: impl Fn(u32) -> bool) -> io::Result<u128> {
+    pub fn content(&self, page: u64, event: u32, lost: &Lost) -> io::Result<u128> {
         let (parts, below) = self.layers(page, event, lost);
-        if parts.is_empty() {
-            return Ok(self.recording.hash(below));
+        if parts.is_empty() && (below.is_some() || !lost.is_unwritten()) {
+            return Ok(self.recording.hash(below.unwrap_or(ZEROS)));
         }
         let mut bytes = [0; PAGE_BYTES];
-        self.recording.read_block(below, &mut bytes)?;
-        self.overlay(&parts, &mut bytes)?;
+        self.read(page, event, lost, &mut bytes)?;
         Ok(if bytes == [0; PAGE_BYTES] { 0 } else { xxh3_128(&bytes) })
     }
+}
+
+/// Fills a page with bytes that no program wrote, the same ones for the same seed.
+fn fill_with_garbage(seed: u64, page: &mut [u8; PAGE_BYTES]) {
+    let mut rng = Rng::new(seed);
+    page.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&rng.next_u64().to_le_bytes()));
 }
 
 /// Summand of a page with this content in a state's hash.

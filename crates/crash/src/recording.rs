@@ -74,7 +74,7 @@ impl CrashError {
 }
 
 /// The recorded drive, and the rules of its persistence.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Header {
     /// Profile of the drive; empty for a recording from another program.
     pub drive: String,
@@ -82,6 +82,9 @@ pub struct Header {
     pub sectors: u64,
     /// Rules of the drive, if known.
     pub rules: Option<Rules>,
+    /// True if all writes are recorded as zeros, and reads are recorded as well.
+    #[serde(default)]
+    pub requests_only: bool,
 }
 
 /// Operation of a command.
@@ -97,6 +100,8 @@ pub enum Op {
     Discard,
     /// Flush: completed data becomes durable.
     Flush,
+    /// Read; only in a recording without data.
+    Read,
 }
 
 /// Writes a recording while a drive is served.
@@ -106,6 +111,8 @@ pub struct Recorder {
     /// Number in the recording of each outstanding command, by the server's number.
     inflight: HashMap<u64, u64>,
     commands: u64,
+    /// True if no data is recorded, but reads are.
+    pub requests_only: bool,
     failed: Option<io::Error>,
 }
 
@@ -121,6 +128,7 @@ impl Recorder {
             blocks: HashMap::new(),
             inflight: HashMap::new(),
             commands: 0,
+            requests_only: header.requests_only,
             failed: None,
         };
         let text = serde_json::to_vec(header).expect("numbers and texts");
@@ -141,7 +149,7 @@ impl Recorder {
 
     /// Returns the number of a block, after writing it if it is new.
     fn block(&mut self, bytes: &[u8; PAGE_BYTES]) -> u32 {
-        if bytes.iter().all(|&byte| byte == 0) {
+        if self.requests_only || bytes.iter().all(|&byte| byte == 0) {
             return ZEROS;
         }
         let hash = xxh3_128(bytes);
@@ -237,19 +245,23 @@ fn padded(piece: &[u8], from: usize) -> [u8; PAGE_BYTES] {
 
 /// A command of a recording.
 #[derive(Clone, Debug)]
-pub(crate) struct Command {
+pub struct Command {
+    /// Operation.
     pub op: Op,
+    /// True if it is durable once completed (Force Unit Access).
     pub fua: bool,
+    /// First sector of 512 B.
     pub lba: u64,
+    /// Number of sectors.
     pub sectors: u64,
     /// Event of the submission, and its time in nanoseconds.
-    pub submitted: u32,
-    pub submitted_ns: u64,
+    pub(crate) submitted: u32,
+    pub(crate) submitted_ns: u64,
     /// Event of the completion; [`NEVER`] if the command did not complete or failed.
-    pub completed: u32,
-    pub completed_ns: u64,
+    pub(crate) completed: u32,
+    pub(crate) completed_ns: u64,
     /// For a write: index in [`Recording::data`] of its blocks, one for each page.
-    pub blocks: usize,
+    pub(crate) blocks: usize,
 }
 
 /// An event of the recording.
@@ -291,7 +303,7 @@ impl Recording {
     /// Creates an empty recording for a file, to be read into.
     pub(crate) fn empty(file: File) -> Recording {
         Recording {
-            header: Header { drive: String::new(), sectors: 0, rules: None },
+            header: Header::default(),
             is_truncated: false,
             commands: Vec::new(),
             events: Vec::new(),
@@ -340,7 +352,8 @@ impl Recording {
                 let [submitted_ns, lba, sectors] =
                     [read(from)?, read(from)?, read(from)?].map(u64::from_le_bytes);
                 let [op, fua]: [u8; 2] = read(from)?;
-                let op = [Op::Write, Op::WriteZeroes, Op::Discard, Op::Flush].get(usize::from(op));
+                let ops = [Op::Write, Op::WriteZeroes, Op::Discard, Op::Flush, Op::Read];
+                let op = ops.get(usize::from(op));
                 let &op = op.ok_or_else(damaged)?;
                 if lba.checked_add(sectors).is_none_or(|end| end > self.header.sectors) {
                     return Err(damaged());
@@ -437,14 +450,33 @@ impl Recording {
         if block == ZEROS { 0 } else { self.blocks[block as usize].hash }
     }
 
-    /// Number of writes (all commands except flushes), and of commands that make data durable
-    /// (flushes and FUA).
+    /// Number of writes (all commands except flushes), of commands that make data durable (flushes
+    /// and FUA), and of commands with FUA.
     #[must_use]
-    pub fn counts(&self) -> (usize, usize) {
-        let writes = self.commands.iter().filter(|command| command.op != Op::Flush).count();
-        let durable =
-            self.commands.iter().filter(|command| command.op == Op::Flush || command.fua).count();
-        (writes, durable)
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let count = |is: fn(&Command) -> bool| self.commands.iter().filter(|&one| is(one)).count();
+        let (flushes, fua) = (count(|one| one.op == Op::Flush && !one.fua), count(|one| one.fua));
+        (count(|one| one.op != Op::Flush), flushes + fua, fua)
+    }
+
+    /// Requests with the times of their submissions and completions. No two events have the same
+    /// time, so that their order is kept.
+    pub fn requests(&self) -> impl Iterator<Item = (&Command, u64, Option<u64>)> {
+        let mut now = 0;
+        let times = self.events.iter().map(|&event| {
+            let at = match event {
+                Event::Submitted(number) => self.commands[number as usize].submitted_ns,
+                Event::Completed(number) => self.commands[number as usize].completed_ns,
+                Event::Mark(number) => self.marks[number as usize].0,
+            };
+            now = at.max(now + 1);
+            now
+        });
+        let times: Vec<u64> = times.collect();
+        self.commands.iter().map(move |command| {
+            let completed = times.get(command.completed as usize).copied();
+            (command, times[command.submitted as usize], completed)
+        })
     }
 
     /// Returns the marks, in order.

@@ -4,7 +4,9 @@
 //! A name is the number of the cut and the kind of loss: `12:prefix:3`, of the commands that are
 //! volatile at cut 12 the first three are present; `12:missing:4`, all except number 4;
 //! `12:only:4`; `12:torn:4:2`, those before number 4 and two units of it; `12:choice:7`, by number;
-//! `12:random:99`, by seed; `12:lost:40,41`, all except these units of the recording.
+//! `12:random:99`, by seed; `12:lost:40,41`, all except these units of the recording. A suffix is
+//! damage to a present unit: `12:prefix:3+garbage:40`, also `sheared` and `unreadable`;
+//! `+unwritten:0` is garbage in sectors without data.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
@@ -15,10 +17,10 @@ use std::str::FromStr;
 use drivebay_units::Rng;
 use serde::Serialize;
 
-use crate::choices::{Choices, Lost};
-use crate::model::{Cut, Model, weight};
+use crate::choices::Choices;
+use crate::model::{Cut, Damage, Lost, Model, weight};
 use crate::recording::{CrashError, NEVER, Recording};
-use crate::rules::Rules;
+use crate::rules::{Kind, Rules, Standard};
 
 /// Random draws per requested state of a cut in a later pass.
 const TRIES: usize = 2;
@@ -42,6 +44,15 @@ enum Recipe {
 pub struct State {
     cut: u32,
     recipe: Recipe,
+    damage: Option<Damage>,
+}
+
+/// Kinds of damage that a state's name may have.
+const KINDS: [Kind; 4] = [Kind::Garbage, Kind::Sheared, Kind::Unreadable, Kind::Unwritten];
+
+/// Name of a kind of damage in a state's name.
+fn name_of(kind: Kind) -> String {
+    format!("{kind:?}").to_lowercase()
 }
 
 impl Display for State {
@@ -58,7 +69,8 @@ impl Display for State {
                 let units: Vec<String> = units.iter().map(u32::to_string).collect();
                 write!(to, "lost:{}", units.join(","))
             }
-        }
+        }?;
+        self.damage.map_or(Ok(()), |Damage { kind, unit }| write!(to, "+{}:{unit}", name_of(kind)))
     }
 }
 
@@ -67,8 +79,15 @@ impl FromStr for State {
 
     fn from_str(text: &str) -> Result<State, CrashError> {
         let read = || {
-            let (cut, rest) = text.split_once(':')?;
+            let mut parts = text.splitn(2, '+');
+            let (cut, rest) = parts.next()?.split_once(':')?;
             let (kind, value) = rest.split_once(':')?;
+            let mut damage = None;
+            if let Some(suffix) = parts.next() {
+                let (name, unit) = suffix.split_once(':')?;
+                let kind = KINDS.into_iter().find(|&kind| name_of(kind) == name)?;
+                damage = Some(Damage { kind, unit: unit.parse().ok()? });
+            }
             let recipe = match kind {
                 "prefix" => Recipe::Prefix(value.parse().ok()?),
                 "missing" => Recipe::Missing(value.parse().ok()?),
@@ -85,7 +104,7 @@ impl FromStr for State {
                 }
                 _ => return None,
             };
-            Some(State { cut: cut.parse().ok()?, recipe })
+            Some(State { cut: cut.parse().ok()?, recipe, damage })
         };
         read().ok_or_else(|| CrashError::NoState(text.to_owned()))
     }
@@ -106,6 +125,8 @@ pub struct Coverage {
     pub states: usize,
     /// Most volatile units at a cut.
     pub volatile_max: usize,
+    /// Enumerated states with a damaged part.
+    pub damaged: usize,
 }
 
 /// States of a recording.
@@ -125,6 +146,9 @@ impl States {
         after: Option<&str>,
     ) -> Result<States, CrashError> {
         let refused = |what: String, hint: &str| Err(CrashError::Refused(what, hint.to_owned()));
+        if recording.header.requests_only {
+            return refused("the recording has no data".into(), "drivebay crash record");
+        }
         let Some(rules) = rules.or(recording.header.rules) else {
             return refused("the recording has no drive's rules".into(), "--drive DRIVE");
         };
@@ -183,29 +207,35 @@ impl States {
                 durable.move_to(&cut)?;
                 let choices = Choices::new(&self.model, cut)?;
                 let mut rng = rng.fork(&format!("{pass} {number}"));
-                let mut add = |recipe: Recipe| {
-                    let hash = choices.hash(&self.lost_by(&choices, &recipe))?;
-                    distinct.add(number, recipe, durable.hash.wrapping_add(hash), cut.mark);
+                let mut add = |recipe: Recipe, damage| {
+                    let state = State { cut: number, recipe, damage };
+                    let hash = choices.hash(&self.lost_by(&choices, &state))?;
+                    distinct.add(state, durable.hash.wrapping_add(hash), cut.mark);
                     io::Result::Ok(distinct.states.len())
                 };
-                let all = choices.count().filter(|&count| pass == 0 && count <= quota as u64);
-                if let Some(count) = all {
-                    for choice in 0..count {
-                        add(Recipe::Choice(choice))?;
+                if pass == 0 {
+                    let mut damaged = self.damaged(&choices, &cut);
+                    let room = quota.saturating_sub(damaged.len()) as u64;
+                    let recipes = if let Some(count) = choices.count().filter(|&n| n <= room) {
+                        coverage.cuts_exhausted += 1;
+                        (0..count).map(Recipe::Choice).collect()
+                    } else {
+                        still_open.push(number);
+                        sample(&mut damaged, quota / 2, 0, &mut rng);
+                        preferred(&choices, quota - damaged.len(), &mut rng)
+                    };
+                    for (recipe, damage) in damaged {
+                        add(recipe, Some(damage))?;
                     }
-                    coverage.cuts_exhausted += 1;
+                    for recipe in recipes {
+                        add(recipe, None)?;
+                    }
                     continue;
                 }
                 still_open.push(number);
-                if pass == 0 {
-                    for recipe in preferred(&choices, quota, &mut rng) {
-                        add(recipe)?;
-                    }
-                    continue;
-                }
                 let mut tries = TRIES * quota;
-                let until = add(Recipe::Prefix(0))? + quota;
-                while tries > 0 && add(Recipe::Random(rng.next_u64()))? < until {
+                let until = add(Recipe::Prefix(0), None)? + quota;
+                while tries > 0 && add(Recipe::Random(rng.next_u64()), None)? < until {
                     tries -= 1;
                 }
             }
@@ -217,12 +247,30 @@ impl States {
         let mut states = distinct.states;
         states.sort_by_key(|state| state.cut);
         coverage.states = states.len();
+        coverage.damaged = states.iter().filter(|state| state.damage.is_some()).count();
         Ok((states, coverage))
     }
 
-    fn lost_by(&self, choices: &Choices<'_>, recipe: &Recipe) -> Lost {
+    /// Returns every damage at a cut: with all other units present, and with none after the damaged
+    /// command.
+    fn damaged(&self, choices: &Choices<'_>, cut: &Cut) -> Vec<(Recipe, Damage)> {
+        let mut damages = Vec::new();
+        if matches!(self.model.rules.standard, Some(Standard::Nvme | Standard::Ata)) {
+            damages.push((0, Damage { kind: Kind::Unwritten, unit: 0 }));
+        }
+        for unit in self.model.volatile(cut) {
+            let kinds = self.model.kinds(unit).iter();
+            damages.extend(kinds.map(|&kind| (choices.place(unit) + 1, Damage { kind, unit })));
+        }
+        let both = |(prefix, damage)| {
+            [(Recipe::Prefix(prefix), damage), (Recipe::Lost(Vec::new()), damage)]
+        };
+        damages.into_iter().flat_map(both).collect()
+    }
+
+    fn lost_by(&self, choices: &Choices<'_>, state: &State) -> Lost {
         let position = |unit: u32| choices.place(unit);
-        match recipe {
+        let lost = match &state.recipe {
             &Recipe::Prefix(count) => choices.all_but(|unit| position(unit) < count),
             &Recipe::Missing(command) => choices.all_but(|unit| position(unit) != command),
             &Recipe::Only(command) => choices.all_but(|unit| position(unit) == command),
@@ -236,7 +284,8 @@ impl States {
             &Recipe::Choice(number) => choices.numbered(number),
             &Recipe::Random(seed) => choices.random(seed),
             Recipe::Lost(units) => choices.all_but(|unit| units.binary_search(&unit).is_err()),
-        }
+        };
+        Lost { damage: state.damage, ..lost }
     }
 
     /// Returns the cut of a state, and its loss.
@@ -254,14 +303,17 @@ impl States {
             Recipe::Lost(units) => units.is_sorted(),
             Recipe::Prefix(_) | Recipe::Random(_) => true,
         };
-        is_there.then(|| (cut, self.lost_by(&choices, &state.recipe))).ok_or_else(none)
+        let is_possible =
+            |damage| self.damaged(&choices, &cut).iter().any(|&(_, known)| known == damage);
+        let is_there = is_there && state.damage.is_none_or(is_possible);
+        is_there.then(|| (cut, self.lost_by(&choices, state))).ok_or_else(none)
     }
 
     /// Returns the state of the last cut in which nothing is lost; `None` without any command.
     #[must_use]
     pub fn last(&self) -> Option<State> {
         let cut = self.model.cuts.len().checked_sub(1)? as u32;
-        Some(State { cut, recipe: Recipe::Lost(Vec::new()) })
+        Some(State { cut, recipe: Recipe::Lost(Vec::new()), damage: None })
     }
 
     /// Returns the last mark before a state's cut.
@@ -287,8 +339,8 @@ impl States {
     /// There is no such state.
     pub fn with_lost(&self, state: &State, mut units: Vec<u32>) -> Result<State, CrashError> {
         units.sort_unstable();
-        let (_, lost) = self.resolve(&State { cut: state.cut, recipe: Recipe::Lost(units) })?;
-        Ok(State { cut: state.cut, recipe: Recipe::Lost(lost.units().collect()) })
+        let (_, lost) = self.resolve(&State { recipe: Recipe::Lost(units), ..state.clone() })?;
+        Ok(State { recipe: Recipe::Lost(lost.units().collect()), ..state.clone() })
     }
 }
 
@@ -303,17 +355,20 @@ fn preferred(choices: &Choices<'_>, most: usize, rng: &mut Rng) -> Vec<Recipe> {
         recipes.extend((1..units.len()).map(|n| Recipe::Torn(command as u32, n as u32)));
     }
     recipes.extend((0..count).map(Recipe::Only));
-    if recipes.len() > most {
-        // Draws from all of them; the loss of all units is kept, unless only one state is
-        // requested.
-        let first = usize::from(most > 1);
-        for at in first..most {
-            let other = at + rng.below((recipes.len() - at) as u64) as usize;
-            recipes.swap(at, other);
-        }
-        recipes.truncate(most);
-    }
+    // The loss of all units is kept, unless only one state is requested.
+    sample(&mut recipes, most, usize::from(most > 1), rng);
     recipes
+}
+
+/// Keeps the first `kept` items of a longer list and draws the others, `most` in all.
+fn sample<T>(list: &mut Vec<T>, most: usize, kept: usize, rng: &mut Rng) {
+    if list.len() > most {
+        for at in kept..most {
+            let other = at + rng.below((list.len() - at) as u64) as usize;
+            list.swap(at, other);
+        }
+        list.truncate(most);
+    }
 }
 
 /// States found so far, each once.
@@ -328,9 +383,9 @@ impl Distinct {
         self.most - self.states.len()
     }
 
-    fn add(&mut self, cut: u32, recipe: Recipe, hash: u128, mark: u32) {
+    fn add(&mut self, state: State, hash: u128, mark: u32) {
         if self.left() > 0 && self.known.insert((hash, mark)) {
-            self.states.push(State { cut, recipe });
+            self.states.push(state);
         }
     }
 }
@@ -378,7 +433,7 @@ impl<'m> Durable<'m> {
     }
 
     fn move_to(&mut self, cut: &Cut) -> io::Result<()> {
-        let model = self.model;
+        let (model, all) = (self.model, Lost::all(cut));
         for unit in self.submitted..cut.units.1 {
             self.units += 1;
             self.count(unit, 1);
@@ -392,7 +447,7 @@ impl<'m> Durable<'m> {
             self.count(unit, -1);
             for effect in model.effects_of(unit) {
                 let page = effect.page;
-                let new = model.content(page, cut.event, |_| true)?;
+                let new = model.content(page, cut.event, &all)?;
                 let old = self.content.insert(page, new).unwrap_or(0);
                 self.hash =
                     self.hash.wrapping_sub(weight(page, old)).wrapping_add(weight(page, new));

@@ -3,11 +3,15 @@
 
 use serde::Serialize;
 
-use crate::recording::{CrashError, Event, NEVER, Op};
+use crate::model::{Damage, Effect, Lost};
+use crate::recording::{CrashError, Event, NEVER, Op, PAGE_SECTORS};
+use crate::rules::{Kind, Standard};
 use crate::states::{State, States};
 
 /// Events shown before a cut if nothing is lost.
 const BEFORE: u32 = 20;
+/// Writes named after a cut.
+const LATER: usize = 32;
 
 /// Explanation of a state.
 #[derive(Clone, Debug, Serialize)]
@@ -18,12 +22,16 @@ pub struct Timeline {
     pub cut_ns: u64,
     /// Last mark before the cut.
     pub mark: Option<String>,
+    /// Damage to a present part: its kind, first sector and number of sectors (0 if unwritten).
+    pub damage: Option<(Kind, u64, u64)>,
     /// Events from the first command with a lost unit to the cut.
     pub events: Vec<Line>,
+    /// First sectors of the first writes that were submitted after the cut.
+    pub later: Vec<u64>,
 }
 
 /// A command or a mark.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Line {
     /// Time of its submission, or of the mark, nanoseconds.
     pub at_ns: u64,
@@ -71,7 +79,7 @@ impl States {
     /// # Errors
     /// There is no such state.
     pub fn timeline(&self, state: &State) -> Result<Timeline, CrashError> {
-        let (cut, _) = self.resolve(state)?;
+        let (cut, Lost { damage, .. }) = self.resolve(state)?;
         let recording = self.recording();
         let lost = self.lost_units(state)?;
         let first = lost.first().map_or(cut.event.saturating_sub(BEFORE), |&(_, command)| {
@@ -82,7 +90,7 @@ impl States {
             Event::Completed(_) => None,
             Event::Mark(number) => {
                 let (at, text) = &recording.marks[number as usize];
-                Some(Line { mark: Some(text.clone()), ..Line::at(*at) })
+                Some(Line { at_ns: *at, mark: Some(text.clone()), ..Line::default() })
             }
             Event::Submitted(number) => {
                 let command = &recording.commands[number as usize];
@@ -91,6 +99,7 @@ impl States {
                 let is_lost = |&&(_, command_number): &&(u32, u32)| command_number == number;
                 let lost_units = lost.iter().filter(is_lost).count();
                 Some(Line {
+                    at_ns: command.submitted_ns,
                     number: Some(number),
                     op: Some(command.op),
                     fua: command.fua,
@@ -100,7 +109,7 @@ impl States {
                     lost_units,
                     units: units.take_while(|unit| unit.command == number).count(),
                     why: (lost_units > 0).then(|| self.why(number, cut.event)),
-                    ..Line::at(command.submitted_ns)
+                    ..Line::default()
                 })
             }
         });
@@ -109,8 +118,29 @@ impl States {
             Event::Completed(number) => recording.commands[number as usize].completed_ns,
             Event::Mark(number) => recording.marks[number as usize].0,
         };
-        let mark = self.mark_of(state).map(str::to_owned);
-        Ok(Timeline { state: state.to_string(), cut_ns, mark, events: events.collect() })
+        let damage = damage.map(|Damage { kind, unit }| {
+            let effects: Vec<_> = match kind {
+                Kind::Unwritten => Vec::new(),
+                _ => self.model.effects_of(unit).iter().map(Effect::sectors).collect(),
+            };
+            let mut first = effects.first().map_or(0, |sectors| sectors.0);
+            let mut end = effects.last().map_or(0, |sectors| sectors.1);
+            if kind == Kind::Unreadable && self.rules().standard == Some(Standard::Ata) {
+                first -= first % PAGE_SECTORS;
+                end = first + PAGE_SECTORS;
+            }
+            (kind, first, end - first)
+        });
+        let later = recording.commands.iter().filter(|command| command.submitted > cut.event);
+        let later = later.filter(|command| command.op == Op::Write).take(LATER);
+        Ok(Timeline {
+            state: state.to_string(),
+            cut_ns,
+            mark: self.mark_of(state).map(str::to_owned),
+            damage,
+            events: events.collect(),
+            later: later.map(|command| command.lba).collect(),
+        })
     }
 
     /// Reason why a command's data was not safe at an event.
@@ -132,24 +162,6 @@ impl States {
             Why::FlushTooEarly
         } else {
             Why::NoFlush
-        }
-    }
-}
-
-impl Line {
-    fn at(at_ns: u64) -> Line {
-        Line {
-            at_ns,
-            mark: None,
-            number: None,
-            op: None,
-            fua: false,
-            lba: 0,
-            sectors: 0,
-            completed_ns: None,
-            lost_units: 0,
-            units: 0,
-            why: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use drivebay_units::SECTOR_BYTES;
 
-use crate::model::Cut;
+use crate::model::{Cut, Lost};
 use crate::recording::{CrashError, PAGE_BYTES, PAGE_SECTORS};
 use crate::states::{State, States};
 
@@ -21,7 +21,10 @@ pub struct View {
     file: File,
     /// Hash of each page of the file that is not zeros.
     content: HashMap<u64, u128>,
+    /// Cut of the shown state, unless sectors without data hold garbage.
     at: Option<Cut>,
+    /// True if the file has the content that this struct stores.
+    is_known: bool,
 }
 
 impl View {
@@ -32,7 +35,7 @@ impl View {
     pub fn create(path: &Path) -> Result<View, CrashError> {
         let file = File::options().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|why| CrashError::file(path, why))?;
-        Ok(View { path: path.to_owned(), file, content: HashMap::new(), at: None })
+        Ok(View { path: path.to_owned(), file, content: HashMap::new(), at: None, is_known: false })
     }
 
     /// Resets the file to an empty drive; required after another program has written to it.
@@ -41,7 +44,7 @@ impl View {
     /// The file cannot be written.
     pub fn clear(&mut self, states: &States) -> Result<(), CrashError> {
         let bytes = states.recording().header.sectors.next_multiple_of(PAGE_SECTORS) * SECTOR_BYTES;
-        (self.content, self.at) = (HashMap::new(), None);
+        (self.content, self.at, self.is_known) = (HashMap::new(), None, false);
         let emptied = self.file.set_len(0).and_then(|()| self.file.set_len(bytes));
         emptied.map_err(|why| CrashError::file(&self.path, why))
     }
@@ -52,13 +55,13 @@ impl View {
     /// # Errors
     /// There is no such state, or a file cannot be read or written.
     pub fn show(&mut self, states: &States, state: &State) -> Result<usize, CrashError> {
-        if self.at.is_none() {
+        if !self.is_known {
             self.clear(states)?;
         }
         let (cut, lost) = states.resolve(state)?;
         let model = &states.model;
         let mut pages = BTreeSet::new();
-        match self.at {
+        match self.at.filter(|_| !lost.is_unwritten()) {
             None => pages.extend(model.pages.keys().chain(model.recording.base.keys())),
             Some(before) => {
                 let units = before.units.0.min(cut.units.0)..before.units.1.max(cut.units.1);
@@ -67,10 +70,11 @@ impl View {
             }
         }
         // Between two states the content is undefined: after an error the file is rebuilt.
-        self.at = None;
-        let written = self.write(states, &cut, &pages, |unit| lost.contains(unit));
+        self.is_known = false;
+        let written = self.write(states, &cut, &pages, &lost);
         let written = written.map_err(|why| CrashError::file(&self.path, why))?;
-        self.at = Some(cut);
+        self.at = Some(cut).filter(|_| !lost.is_unwritten());
+        self.is_known = true;
         Ok(written)
     }
 
@@ -79,12 +83,12 @@ impl View {
         states: &States,
         cut: &Cut,
         pages: &BTreeSet<u64>,
-        lost: impl Fn(u32) -> bool,
+        lost: &Lost,
     ) -> io::Result<usize> {
         let (model, mut written) = (&states.model, 0);
         let (mut first, mut run) = (0, Vec::with_capacity(RUN_PAGES * PAGE_BYTES));
         for &page in pages {
-            let new = model.content(page, cut.event, &lost)?;
+            let new = model.content(page, cut.event, lost)?;
             if self.content.get(&page).copied().unwrap_or(0) == new {
                 continue;
             }
@@ -95,7 +99,7 @@ impl View {
                 (first, run) = (page, Vec::with_capacity(RUN_PAGES * PAGE_BYTES));
             }
             let mut bytes = [0; PAGE_BYTES];
-            model.read(page, cut.event, &lost, &mut bytes)?;
+            model.read(page, cut.event, lost, &mut bytes)?;
             run.extend(bytes);
             written += 1;
         }

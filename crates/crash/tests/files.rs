@@ -15,7 +15,7 @@ fn equal_data_is_in_the_file_once() {
     let recording = Recording::open(&path).expect("a recording");
     assert_eq!(recording.bytes(), (100 * PAGE as u64, 2 * PAGE as u64));
     assert!(fs::metadata(&path).expect("a file").len() < 5 * PAGE as u64);
-    assert_eq!((recording.counts(), recording.is_truncated), ((100, 0), false));
+    assert_eq!((recording.counts(), recording.is_truncated), ((100, 0, 0), false));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_log_of_dm_log_writes_is_a_recording() {
     let whole = log(&entries);
     fs::write(&path, &whole).expect("written");
     let states = states(&path, rules());
-    assert_eq!(states.recording().counts(), (3, 1));
+    assert_eq!(states.recording().counts(), (3, 1, 0));
     assert_eq!(states.recording().marks(), ["promised"]);
     let (enumerated, _) = states.enumerate(100, 1).expect("readable");
     let shown = bytes_of(&folder, &states, &enumerated);

@@ -6,9 +6,14 @@ use drivebay_crash::{Header, Op, Recorder, Recording, Rules, States};
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("recording");
-    let rules =
-        Rules { buffer_bytes: 1 << 20, atomic_bytes: 4096, protected: false, ignores_flush: false };
-    let header = Header { drive: "example".into(), sectors: 2048, rules: Some(rules) };
+    let rules = Rules {
+        buffer_bytes: 1 << 20,
+        atomic_bytes: 4096,
+        protected: false,
+        ignores_flush: false,
+        standard: None,
+    };
+    let header = Header { sectors: 2048, rules: Some(rules), ..Header::default() };
     let mut recorder = Recorder::create(&path, &header).expect("a new file");
     // Two writes of 4 KiB complete, and no flush follows.
     for number in 0..2 {

@@ -9,7 +9,13 @@ pub const PAGE: usize = 4096;
 
 /// Rules of a drive whose buffer no test exceeds.
 pub fn rules() -> Rules {
-    Rules { buffer_bytes: 1 << 30, atomic_bytes: 4096, protected: false, ignores_flush: false }
+    Rules {
+        buffer_bytes: 1 << 30,
+        atomic_bytes: 4096,
+        protected: false,
+        ignores_flush: false,
+        standard: None,
+    }
 }
 
 /// A recorded step.
@@ -36,7 +42,8 @@ pub enum Step {
 pub fn record(folder: &TempDir, sectors: u64, steps: &[Step]) -> PathBuf {
     let made = std::fs::read_dir(folder.path()).expect("a folder").count();
     let path = folder.path().join(format!("recording-{made}"));
-    let header = Header { drive: "test".into(), sectors, rules: Some(rules()) };
+    let rules = Some(rules());
+    let header = Header { drive: "test".into(), sectors, rules, ..Header::default() };
     let mut recorder = Recorder::create(&path, &header).expect("a new file");
     let mut waiting = Vec::new();
     for (number, step) in steps.iter().enumerate() {

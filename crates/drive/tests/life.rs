@@ -32,7 +32,7 @@ fn what_a_window_did_happens_again_in_all_counters() {
     let before = device.counters();
     overwrite(&mut device, 2 * PAGES, 1);
     let (counters, health, now) = (device.counters(), device.health(), device.now());
-    device.live(&mark, 99.0, Nanos::secs(1_000_000));
+    device.live(&mark, &mark, 99.0, Nanos::secs(1_000_000));
     let (after, later) = (device.counters(), device.health());
     assert_eq!(after.host_pages - before.host_pages, 200 * PAGES);
     let programmed = counters.placed_pages - before.placed_pages;
@@ -59,7 +59,7 @@ fn blocks_fail_in_it_as_weibulls_law_has_it() {
     overwrite(&mut device, 3 * PAGES, 2);
     let done = device.health().erases[2];
     let times = 150.0 / f64::from(done);
-    device.live(&mark, times, Nanos::secs(3600));
+    device.live(&mark, &mark, times, Nanos::secs(3600));
     let cycles = f64::from(device.health().erases[2]);
     let shape = device.spec().reliability.expect("it wears").life_shape;
     let p = 1.0 - (-(cycles / 300.0).powf(shape)).exp();
@@ -80,11 +80,11 @@ fn data_that_is_left_alone_ages_and_data_that_is_rewritten_does_not() {
         // Data on flash that was never erased stays.
         let mark = device.mark();
         overwrite(&mut device, 3 * PAGES, 7);
-        device.live(&mark, 50.0, Nanos::secs(1));
-        let mark = device.mark();
+        device.live(&mark, &mark, 50.0, Nanos::secs(1));
+        let later = device.mark();
         // Without a write nothing is erased.
         overwrite(&mut device, 3 * PAGES * rewritten as u64, 3);
-        device.live(&mark, 1.0, Nanos::secs(20 * 365 * 86_400));
+        device.live(&mark, &later, 1.0, Nanos::secs(20 * 365 * 86_400));
         let before = device.counters().reliability.retried_reads;
         one_by_one(&mut device, (0..PAGES).map(|lpn| page(Op::Read, lpn)));
         *retried = device.counters().reliability.retried_reads - before;
@@ -97,7 +97,7 @@ fn a_drive_lives_on_from_a_saved_state_as_it_would_have() {
     let mut device = small(200);
     let mark = device.mark();
     overwrite(&mut device, PAGES, 4);
-    device.live(&mark, 20.0, Nanos::secs(86_400));
+    device.live(&mark, &mark, 20.0, Nanos::secs(86_400));
     let mut state = Vec::new();
     device.save(&mut state).expect("memory takes it");
     let spec = device.spec().clone();
@@ -136,7 +136,7 @@ fn life(seed: u64, times: f64) -> f64 {
         }
         // Shorter steps once blocks fail, as the spare is small.
         let fails = device.health().available_spare_percent < 100;
-        device.live(&mark, if fails { times / 4.0 } else { times }, Nanos::secs(1));
+        device.live(&mark, &mark, if fails { times / 4.0 } else { times }, Nanos::secs(1));
     }
 }
 
@@ -147,4 +147,30 @@ fn a_life_with_leaps_is_as_long_as_one_that_was_simulated() {
     let mean = |times| (1..=8).map(|seed| life(seed, times)).sum::<f64>() / 8.0;
     let (whole, sampled) = (mean(0.0), mean(4.0));
     assert!((sampled / whole - 1.0).abs() < 0.05, "{sampled} against {whole}");
+}
+
+/// The window is a choice of the method: data is as old, and wear as even, after a leap from a
+/// short window as after one from a long window of the same steady load.
+#[test]
+fn a_leap_from_a_short_window_is_like_one_from_a_long_window() {
+    let year = 365 * 86_400;
+    let results = [0.1, 4.0].map(|window| {
+        let mut device = small(1_000_000);
+        let began = device.mark();
+        overwrite(&mut device, 8 * PAGES, 8);
+        for round in 0..3 {
+            let since = device.mark();
+            let pages = window * PAGES as f64;
+            overwrite(&mut device, pages as u64, 9 + round);
+            let times = 400.0 / window - 1.0;
+            device.live(&began, &since, times, Nanos::secs(year));
+        }
+        let before = device.counters().reliability.retried_reads;
+        one_by_one(&mut device, (0..PAGES).map(|lpn| page(Op::Read, lpn)));
+        let [_, most, mean] = device.health().erases.map(f64::from);
+        (device.counters().reliability.retried_reads - before, most / mean)
+    });
+    let [(short, uneven), (long, even)] = results;
+    assert!((uneven / even - 1.0).abs() < 0.02, "{results:?}");
+    assert!((short as f64 / long as f64 - 1.0).abs() < 0.2, "{results:?}");
 }

@@ -70,17 +70,9 @@ impl VirtualArray {
         chunk_bytes: u64,
         good_bytes: Vec<Option<i64>>,
     ) -> PyResult<VirtualArray> {
-        let level = match level {
-            "0" => Level::Raid0,
-            "1" => Level::Raid1,
-            "10" => Level::Raid10,
-            "5" => Level::Raid5,
-            "6" => Level::Raid6,
-            other => {
-                let hint = "hint: 0, 1, 10, 5 or 6";
-                return Err(user_error(format!("unknown level {other:?}\n{hint}")));
-            }
-        };
+        let level = Level::from_name(level).ok_or_else(|| {
+            user_error(format!("unknown level {level:?}\nhint: 0, 1, 10, 5 or 6"))
+        })?;
         let layout = Layout { level, members: members.len(), chunk: chunk_bytes / 512 };
         for member in &members {
             if !member.get().zones()?.is_empty() {

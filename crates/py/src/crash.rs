@@ -30,6 +30,7 @@ struct Info<'a> {
     is_truncated: bool,
     writes: usize,
     flushes: usize,
+    fua: usize,
     written_bytes: u64,
     distinct_bytes: u64,
     marks: Vec<&'a str>,
@@ -71,17 +72,18 @@ impl PyCrashStates {
     }
 
     /// Returns a description of the recording: drive, capacity_bytes, is_truncated, writes, flushes
-    /// (including FUA), written_bytes, distinct_bytes, marks, rules.
+    /// (including FUA), fua, written_bytes, distinct_bytes, marks, rules.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let recording = self.0.recording();
-        let ((writes, flushes), (written_bytes, distinct_bytes)) =
-            (recording.counts(), recording.bytes());
+        let (writes, flushes, fua) = recording.counts();
+        let (written_bytes, distinct_bytes) = recording.bytes();
         let info = Info {
             drive: &recording.header.drive,
             capacity_bytes: recording.header.sectors * 512,
             is_truncated: recording.is_truncated,
             writes,
             flushes,
+            fua,
             written_bytes,
             distinct_bytes,
             marks: recording.marks(),
@@ -91,7 +93,7 @@ impl PyCrashStates {
     }
 
     /// Returns the names of distinct states, at most `most`, and their coverage: cuts,
-    /// cuts_visited, cuts_exhausted, choices_log2, states, volatile_max.
+    /// cuts_visited, cuts_exhausted, choices_log2, states, volatile_max, damaged.
     fn enumerate<'py>(
         &self,
         py: Python<'py>,

@@ -74,8 +74,7 @@ impl PyProfile {
 class! {
     /// Progress of a run as of its last full second.
     #[pyclass(module = "drivebay._core", frozen, get_all, name = "Progress")]
-    PyProgress(now: Progress) {
-    }
+    PyProgress(now: Progress) {}
     /// Virtual time since the start.
     elapsed_s: f64 = now.elapsed_ns as f64 / 1e9,
     /// Temperature of the drive, degrees Celsius.
@@ -120,6 +119,15 @@ impl VirtualDrive {
     fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         work(guard.as_mut().ok_or_else(|| user_error("the drive is gone\nhint: make a new one"))?)
+    }
+
+    /// As `with`, without the interpreter lock.
+    fn detached<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Device) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| self.with(work))
     }
 
     pub(crate) fn take(&self) -> Option<Device> {
@@ -270,28 +278,24 @@ impl VirtualDrive {
     /// Cuts the power now and turns it on again. Returns the number of 4 KiB pages whose newest
     /// data is lost, and the seconds until the drive responds again.
     fn power_cut(&self, py: Python<'_>) -> PyResult<(u64, f64)> {
-        py.detach(|| {
-            self.with(|device| {
-                let at = device.now();
-                let recovery = device.power_cut(at);
-                Ok((recovery.lost_pages, recovery.ready.since(at).as_secs_f64()))
-            })
+        self.detached(py, |device| {
+            let at = device.now();
+            let recovery = device.power_cut(at);
+            Ok((recovery.lost_pages, recovery.ready.since(at).as_secs_f64()))
         })
     }
 
     /// Makes a die fail now.
     fn fail_die(&self, py: Python<'_>, die: u32) -> PyResult<()> {
-        py.detach(|| {
-            self.with(|device| {
-                if device.fail_die(die) {
-                    return Ok(());
-                }
-                let dies = device.spec().geometry.dies();
-                let hint = "hint: fail_die(0)";
-                Err(user_error(format!(
-                    "fail_die: must be one of the {dies} dies of flash that has not failed, on a drive without zones\n{hint}"
-                )))
-            })
+        self.detached(py, |device| {
+            if device.fail_die(die) {
+                return Ok(());
+            }
+            let dies = device.spec().geometry.dies();
+            let hint = "hint: fail_die(0)";
+            Err(user_error(format!(
+                "fail_die: must be one of the {dies} dies of flash that has not failed, on a drive without zones\n{hint}"
+            )))
         })
     }
 
@@ -302,39 +306,33 @@ impl VirtualDrive {
 
     /// Leaves the drive idle for some seconds of its time.
     fn rest(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
-        py.detach(|| {
-            self.with(|device| {
-                let left = CLOCK_MAX_S - device.now().as_secs_f64();
-                if !(0.0..=left).contains(&seconds) {
-                    let why = "a drive's clock holds 1e9 seconds (31 years)";
-                    let hint = "hint: rest(1800)";
-                    return Err(user_error(format!(
-                        "rest: must be 0 to {left:.0} seconds: {why}\n{hint}"
-                    )));
-                }
-                device.idle_until(device.now().after(Nanos((seconds * 1e9) as u64)));
-                Ok(())
-            })
+        self.detached(py, |device| {
+            let left = CLOCK_MAX_S - device.now().as_secs_f64();
+            if !(0.0..=left).contains(&seconds) {
+                let why = "a drive's clock holds 1e9 seconds (31 years)";
+                let hint = "hint: rest(1800)";
+                return Err(user_error(format!(
+                    "rest: must be 0 to {left:.0} seconds: {why}\n{hint}"
+                )));
+            }
+            device.idle_until(device.now().after(Nanos((seconds * 1e9) as u64)));
+            Ok(())
         })
     }
 
     /// Discards (TRIM, Deallocate) an extent.
     fn discard(&self, py: Python<'_>, start_bytes: u64, length_bytes: u64) -> PyResult<()> {
-        py.detach(|| {
-            self.with(|device| {
-                drivebay_run::discard(device, start_bytes, length_bytes).map_err(run_error)
-            })
+        self.detached(py, |device| {
+            drivebay_run::discard(device, start_bytes, length_bytes).map_err(run_error)
         })
     }
 
     /// Purges the drive in no time, as between tests: all data is gone, all flash erased; wear
     /// remains.
     fn secure_erase(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| {
-            self.with(|device| {
-                device.secure_erase();
-                Ok(())
-            })
+        self.detached(py, |device| {
+            device.secure_erase();
+            Ok(())
         })
     }
 
@@ -356,22 +354,20 @@ impl VirtualDrive {
                 "sanitize: passes={passes} is not allowed; must be 1 to {OVERWRITES_MAX}\nhint: passes=1"
             )));
         }
-        py.detach(|| {
-            self.with(|device| {
-                if method == "overwrite" && !device.spec().sanitize_overwrite {
-                    let hint = "hint: block or crypto; or a drive with sanitize_overwrite";
-                    let why = "sanitize: this drive's Sanitize does not overwrite";
-                    return Err(user_error(format!("{why}\n{hint}")));
-                }
-                let begin = device.now();
-                Ok(device.sanitize(begin, how).since(begin).as_secs_f64())
-            })
+        self.detached(py, |device| {
+            if method == "overwrite" && !device.spec().sanitize_overwrite {
+                let hint = "hint: block or crypto; or a drive with sanitize_overwrite";
+                let why = "sanitize: this drive's Sanitize does not overwrite";
+                return Err(user_error(format!("{why}\n{hint}")));
+            }
+            let begin = device.now();
+            Ok(device.sanitize(begin, how).since(begin).as_secs_f64())
         })
     }
 
     /// Returns another drive in the same state; both continue identically, bit for bit.
     fn copy(&self, py: Python<'_>) -> PyResult<VirtualDrive> {
-        let copy = py.detach(|| self.with(|device| device.duplicate().map_err(user_error)))?;
+        let copy = self.detached(py, |device| device.duplicate().map_err(user_error))?;
         Ok(VirtualDrive(Mutex::new(Some(copy))))
     }
 
@@ -401,25 +397,30 @@ impl VirtualDrive {
         self.with(|device| Ok(PyMark(device.mark())))
     }
 
-    /// Repeats the activity since the mark `times` times, over `seconds` seconds, without
-    /// simulating it.
-    fn live(&self, py: Python<'_>, since: &PyMark, times: f64, seconds: f64) -> PyResult<()> {
+    /// Repeats the activity since the mark `since` `times` times, over `seconds` seconds, without
+    /// simulating it. `began` is a mark of the beginning of the load.
+    fn live(
+        &self,
+        py: Python<'_>,
+        began: &PyMark,
+        since: &PyMark,
+        times: f64,
+        seconds: f64,
+    ) -> PyResult<()> {
         if !((0.0..=1e9).contains(&times) && (0.0..=CLOCK_MAX_S).contains(&seconds)) {
             let why = "times and seconds must be 0 to 1e9";
-            return Err(user_error(format!("live: {why}\nhint: live(mark, 100, 86400)")));
+            return Err(user_error(format!("live: {why}\nhint: live(began, mark, 100, 86400)")));
         }
         let elapsed = Nanos((seconds * 1e9) as u64);
-        py.detach(|| {
-            self.with(|device| {
-                device.live(&since.0, times, elapsed);
-                Ok(())
-            })
+        self.detached(py, |device| {
+            device.live(&began.0, &since.0, times, elapsed);
+            Ok(())
         })
     }
 
     /// Writes the drive's whole state to a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.with(|device| snapshot::save(device, &path).map_err(user_error)))
+        self.detached(py, |device| snapshot::save(device, &path).map_err(user_error))
     }
 
     /// Turns this object into a drive with the given profile in a saved state; reuses its memory

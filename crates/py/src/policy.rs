@@ -46,8 +46,7 @@ pub(crate) fn victim_policies() -> Vec<(&'static str, &'static str, Option<&'sta
 class! {
     /// Number of decisions of a policy plug-in; None for decisions that it leaves to the drive.
     #[pyclass(module = "drivebay._core", frozen, get_all, name = "Decisions")]
-    PyDecisions((decides, n): (Decides, Decisions)) {
-    }
+    PyDecisions((decides, n): (Decides, Decisions)) {}
     /// Victims; and those for which every candidate had the same number of valid pages.
     victims: Option<(u64, u64)> = decides.victim.then_some((n.victims, n.victims_alike)),
     /// Writes that needed a frontier; and those sent to the host's second one.

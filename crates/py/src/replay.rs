@@ -73,9 +73,7 @@ impl PyReplayOptions {
 fn plan_error(error: PlanError) -> PyErr {
     match error {
         PlanError::Trace(error) => trace_error(error),
-        PlanError::Replay(ReplayError::OutOfRange { .. } | ReplayError::Pace(_)) => {
-            user_error(error)
-        }
+        PlanError::Replay(ReplayError::OutOfRange(_) | ReplayError::Pace(_)) => user_error(error),
         PlanError::Replay(_) => machine_error(error),
         _ => user_error(error),
     }
@@ -84,8 +82,7 @@ fn plan_error(error: PlanError) -> PyErr {
 class! {
     /// Progress of a replay on a real drive.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    ReplayProgress(now: drivebay_replay::Progress) {
-    }
+    ReplayProgress(now: drivebay_replay::Progress) {}
     /// Time since the start.
     elapsed_ns: u64 = now.elapsed_ns,
     /// Completed requests, including failed ones.
@@ -125,8 +122,7 @@ impl PyReplayControl {
 class! {
     /// Results of a survey of a trace.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    Survey(survey: drivebay_replay::Survey) {
-    }
+    Survey(survey: drivebay_replay::Survey) {}
     /// Requests, including trims and flushes.
     requests: u64 = survey.requests,
     /// Reads.
@@ -187,8 +183,7 @@ pub(crate) fn replay_real(
 class! {
     /// Requests of one operation in a replay on a real drive.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    OpLatency(py: Python<'_>, record: &Record, at: usize) {
-    }
+    OpLatency(py: Python<'_>, record: &Record, at: usize) {}
     /// Sum of the latencies.
     latency_ns_sum: u64 = record.latency_ns_sum[at],
     /// Latencies, measured from the time when a request was due.
@@ -210,7 +205,7 @@ class! {
             EndReason::Broken(text) => ("broken", text.as_str()),
         };
         let column = |field: fn(&IoCounts) -> u64| Column::new(py, record.rows.iter().map(field));
-        let ops = Op::ALL.iter().map(|&op| {
+        let ops = Op::ALL.iter().take(record.latency.len()).map(|&op| {
             let of_op = OpLatency::new(py, record, op as usize)?;
             Ok((op.name(), Py::new(py, of_op)?))
         });

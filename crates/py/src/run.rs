@@ -14,8 +14,7 @@ class! {
     /// Counters of a drive since it was made.
     #[pyclass(module = "drivebay._core", frozen, get_all, name = "Counters")]
     #[derive(PartialEq)]
-    PyCounters(c: &Counters) {
-    }
+    PyCounters(c: &Counters) {}
     /// Host commands.
     commands: u64 = c.commands,
     /// 4 KiB pages that the host wrote.

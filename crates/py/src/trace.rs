@@ -1,14 +1,15 @@
 //! Python bindings of traces: sources, their statistics and conversion, and batches of columns.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use drivebay_crash::{Op as Recorded, Recording};
 use drivebay_trace::{
-    ColumnMap, Format, Given, Info, Profile, Request, RequestSource, Shares, Summary, TextFormat,
-    TimeUnit, TraceFile, TraceSource,
+    ColumnMap, Format, Given, Info, Op, Profile, Request, RequestSource, Shares, Summary,
+    TextFormat, TimeUnit, TraceFile, TraceSource,
 };
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
 
 use crate::columns::Column;
@@ -49,6 +50,11 @@ impl PySource {
             .map(|text| ColumnMap::parse(&text.to_string_lossy()))
             .transpose()
             .map_err(user_error)?;
+        if format.is_none()
+            && let Some(source) = recorded(&path)?
+        {
+            return Ok(PySource(source));
+        }
         let given = Given { format, time_unit, columns };
         let file = TraceFile { path, given, unpacked };
         Ok(PySource(TraceSource::File { file, sort: false }))
@@ -67,6 +73,7 @@ impl PySource {
     fn path(&self) -> Option<PathBuf> {
         match &self.0 {
             TraceSource::File { file, .. } => Some(file.path.clone()),
+            TraceSource::Recording { path, .. } => Some(path.clone()),
             TraceSource::Synth { .. } => None,
         }
     }
@@ -75,10 +82,11 @@ impl PySource {
     #[getter]
     fn name(&self) -> String {
         match &self.0 {
-            TraceSource::File { file, .. } => {
-                file.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-            }
             TraceSource::Synth { name, .. } => name.clone(),
+            TraceSource::File { file: TraceFile { path, .. }, .. }
+            | TraceSource::Recording { path, .. } => {
+                path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
         }
     }
 
@@ -107,14 +115,9 @@ impl PySource {
 
     /// Writes the trace into `out` as "iolog" or "csv"; returns a summary of the reading.
     fn convert(&self, py: Python<'_>, out: PathBuf, to: &str) -> PyResult<TraceSummary> {
-        let to = match to {
-            "iolog" => TextFormat::Iolog,
-            "csv" => TextFormat::Csv,
-            other => {
-                let text = format!("--to: {other} is not an output format\nhint: --to csv");
-                return Err(user_error(text));
-            }
-        };
+        let to = TextFormat::from_name(to).ok_or_else(|| {
+            user_error(format!("--to: {to} is not an output format\nhint: --to csv"))
+        })?;
         let converted = py.detach(|| drivebay_trace::convert(&self.0, &out, to, &mut keep_running));
         TraceSummary::new(&converted.map_err(trace_error)?)
     }
@@ -126,13 +129,43 @@ impl PySource {
     }
 }
 
+/// Requests of a served drive's recording; None if the file is not one. Write zeroes count as
+/// trims: both only change the map.
+fn recorded(path: &Path) -> PyResult<Option<TraceSource>> {
+    let recording = match Recording::open(path) {
+        Ok(recording) if recording.header.rules.is_some() => recording,
+        _ => return Ok(None),
+    };
+    if recording.is_truncated {
+        let path = path.display();
+        return Err(user_error(format!("{path}: the recording is cut short\nhint: record again")));
+    }
+    let first = recording.requests().next().map_or(0, |(_, at, _)| at);
+    let requests = recording.requests().map(|(command, at, completed)| Request {
+        at: Nanos(at - first),
+        offset_bytes: command.lba * SECTOR_BYTES,
+        bytes: command.sectors * SECTOR_BYTES,
+        response: completed.map(|completed| Nanos(completed - at)),
+        device: 0,
+        op: match (command.op, command.fua) {
+            (Recorded::Read, _) => Op::Read,
+            (Recorded::Write, false) => Op::Write,
+            (Recorded::Write, true) => Op::WriteFua,
+            (Recorded::Discard | Recorded::WriteZeroes, _) => Op::Trim,
+            (Recorded::Flush, _) => Op::Flush,
+        },
+    });
+    Ok(Some(TraceSource::Recording { path: path.to_owned(), requests: requests.collect() }))
+}
+
 class! {
     /// Summary of reading a trace.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    TraceSummary(summary: &Summary) {
-    }
+    TraceSummary(summary: &Summary) {}
     /// Name of the format, or "synthesized".
     format: &'static str = summary.format,
+    /// Reason for the format; empty for synthesized traces.
+    why: String = summary.why.clone(),
     /// Number of requests.
     requests: u64 = summary.requests,
     /// Skipped entries and possible problems, one sentence each.
@@ -154,6 +187,10 @@ class! {
     read_bytes: u64 = info.read_bytes,
     /// Bytes written.
     written_bytes: u64 = info.written_bytes,
+    /// Number of trims.
+    trims: u64 = info.trims,
+    /// Number of flushes.
+    flushes: u64 = info.flushes,
     /// Shares of reads and writes by size.
     size_share: Option<Vec<(&'static str, f64)>> = shares(info.size_share),
     /// Shares by outstanding requests at arrival, including the request itself.
@@ -183,11 +220,10 @@ class! {
 class! {
     /// Requests of a trace; arrays of shape (n,), n up to 262,144.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
-    TraceColumns(py: Python<'_>, block: &[Request]) {
-    }
+    TraceColumns(py: Python<'_>, block: &[Request]) {}
     /// Issue time of each request, from 0 at the first one.
     at_ns: Column<u64> = Column::new(py, block.iter().map(|r| r.at.0)),
-    /// Operation: 0 read, 1 write, 2 trim, 3 flush.
+    /// Operation: 0 read, 1 write, 2 trim, 3 flush, 4 write with FUA.
     op: Column<u8> = Column::new(py, block.iter().map(|r| r.op as u8)),
     /// First byte of the request.
     offset_bytes: Column<u64> = Column::new(py, block.iter().map(|r| r.offset_bytes)),
@@ -225,12 +261,7 @@ impl TraceBatches {
     fn summary(&self) -> PyResult<TraceSummary> {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (source, requests, length) = &*guard;
-        TraceSummary::new(&Summary {
-            format: source.format(),
-            requests: *requests,
-            length: *length,
-            skipped: source.skipped(),
-        })
+        TraceSummary::new(&Summary::of(&**source, *requests, *length))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Progress and cancellation of a replay, for other threads.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Progress of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,11 +22,7 @@ pub struct Progress {
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
-    elapsed_ns: AtomicU64,
-    done: AtomicU64,
-    bytes: AtomicU64,
-    late: AtomicU64,
-    failed: AtomicU64,
+    progress: Mutex<Progress>,
 }
 
 impl Control {
@@ -44,21 +41,15 @@ impl Control {
     /// Returns the progress.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        Progress {
-            elapsed_ns: self.elapsed_ns.load(Ordering::Relaxed),
-            done: self.done.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-            late: self.late.load(Ordering::Relaxed),
-            failed: self.failed.load(Ordering::Relaxed),
-        }
+        *self.locked()
     }
 
     /// Publishes the progress; called by the replay loop.
     pub(crate) fn publish(&self, progress: Progress) {
-        self.elapsed_ns.store(progress.elapsed_ns, Ordering::Relaxed);
-        self.done.store(progress.done, Ordering::Relaxed);
-        self.bytes.store(progress.bytes, Ordering::Relaxed);
-        self.late.store(progress.late, Ordering::Relaxed);
-        self.failed.store(progress.failed, Ordering::Relaxed);
+        *self.locked() = progress;
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

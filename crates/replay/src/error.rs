@@ -40,18 +40,9 @@ pub enum ReplayError {
         "no memory for the data: {0}\nhint: free some: two pools of 32 MiB are needed, see: free -m"
     )]
     Memory(io::Error),
-    /// An option is out of bounds.
-    #[error("{field}: {given} is not allowed; must be {allowed}\nhint: {hint}")]
-    OutOfRange {
-        /// Name of the option.
-        field: &'static str,
-        /// Value of the option as given.
-        given: u64,
-        /// Description of the allowed values.
-        allowed: &'static str,
-        /// The hint shown to the user.
-        hint: &'static str,
-    },
+    /// The depth is out of bounds.
+    #[error("depth: {0} is not allowed; must be 1 to 4096\nhint: --depth 32")]
+    OutOfRange(u32),
     /// The pace is invalid.
     #[error(transparent)]
     Pace(#[from] drivebay_trace::PaceError),

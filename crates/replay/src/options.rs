@@ -96,11 +96,8 @@ impl ReplayOptions {
     /// # Errors
     /// [`ReplayError::OutOfRange`].
     pub fn check(&self) -> Result<(), ReplayError> {
-        if (1..=DEPTH_MAX).contains(&self.depth) {
-            return Ok(());
-        }
-        let (given, allowed) = (u64::from(self.depth), "1 to 4096");
-        Err(ReplayError::OutOfRange { field: "depth", given, allowed, hint: "--depth 32" })
+        let is_allowed = (1..=DEPTH_MAX).contains(&self.depth);
+        is_allowed.then_some(()).ok_or(ReplayError::OutOfRange(self.depth))
     }
 
     pub(crate) fn spin(&self) -> Nanos {

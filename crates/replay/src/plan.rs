@@ -68,7 +68,7 @@ impl Plan {
             for request in block {
                 survey.requests += 1;
                 survey.reads += u64::from(request.op == Op::Read);
-                survey.writes += u64::from(request.op == Op::Write);
+                survey.writes += u64::from(request.op.writes());
                 let end = request.offset_bytes + request.bytes;
                 survey.recorded_bytes = survey.recorded_bytes.max(end);
                 if scheduled {

@@ -153,7 +153,7 @@ impl Record {
         if second >= self.rows.len() {
             self.rows.resize(second + 1, IoCounts::default());
         }
-        self.rows[second].count(op == Op::Write, bytes, latency);
+        self.rows[second].count(op.writes(), bytes, latency);
     }
 
     /// Records a failed request, or one that was never sent.

@@ -4,15 +4,13 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use drivebay_trace::{Pacer, Placement, Request, TraceError};
-use drivebay_units::Nanos;
 
 use crate::clock::Monotonic;
 use crate::control::Control;
 use crate::error::ReplayError;
 use crate::options::ReplayOptions;
-use crate::record::Record;
-use crate::replay_loop::{EndReason, Outcome, play};
-use crate::source::{AHEAD, Next, Skipped, Traced, read_ahead};
+use crate::replay_loop::{Outcome, play};
+use crate::source::{AHEAD, Traced, read_ahead};
 use crate::target::Target;
 use crate::uring::Uring;
 
@@ -38,23 +36,13 @@ pub fn replay(
         let (to, from) = sync_channel(AHEAD);
         scope.spawn(move || read_ahead(blocks, &to));
         let mut source = Traced::new(from, placement, options);
-        match source.wait_for_first() {
-            Next::Broken(text) => return Ok(nothing(EndReason::Broken(text), direct)),
-            Next::End => return Ok(nothing(EndReason::Complete, direct)),
-            _ => {}
-        }
+        source.wait_for_first();
         let clock = Monotonic::default();
         let fixed_buffers = ring.fixed_buffers();
         let played = play(&mut source, pacer, &mut ring, &clock, capacity_bytes, options, control);
         drop(source); // lets the reading thread end
         played.map(|outcome| Outcome { fixed_buffers, direct, ..outcome })
     })
-}
-
-fn nothing(ended: EndReason, direct: bool) -> Outcome {
-    let (record, skipped) = (Record::default(), Skipped::default());
-    let (length, unanswered, fixed_buffers) = (Nanos::ZERO, 0, false);
-    Outcome { ended, record, skipped, length, unanswered, fixed_buffers, direct }
 }
 
 /// Sets this thread to wake up exactly on time, not up to 50 us later; see timerslack in prctl(2).

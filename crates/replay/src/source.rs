@@ -75,6 +75,7 @@ pub(crate) fn read_ahead(mut blocks: impl FnMut() -> Option<Block>, to: &SyncSen
 /// A trace placed on a target.
 pub(crate) struct Traced {
     from: Receiver<Block>,
+    first: Option<Block>,
     block: VecDeque<Request>,
     placement: Placement,
     only_reads: bool,
@@ -91,24 +92,19 @@ impl Traced {
     ) -> Traced {
         let ReplayOptions { only_reads, trim, .. } = *options;
         let (block, skipped) = (VecDeque::new(), Skipped::default());
-        Traced { from, block, placement, only_reads, trim, number: 0, skipped }
+        Traced { from, first: None, block, placement, only_reads, trim, number: 0, skipped }
     }
 
     /// Waits for the first block, so that the replay does not start late.
-    pub(crate) fn wait_for_first(&mut self) -> Next {
-        match self.from.recv() {
-            Ok(Ok(block)) => self.block.extend(block),
-            Ok(Err(error)) => return Next::Broken(error.to_string()),
-            Err(_) => return Next::End,
-        }
-        Next::NotYet
+    pub(crate) fn wait_for_first(&mut self) {
+        self.first = self.from.recv().ok();
     }
 
     fn is_wanted(&mut self, op: Op) -> bool {
         let Traced { only_reads, trim, .. } = *self;
         let (filter, skipped) = match op {
             Op::Read => return true,
-            Op::Write => (!only_reads, &mut self.skipped.writes),
+            Op::Write | Op::WriteFua => (!only_reads, &mut self.skipped.writes),
             Op::Trim => (trim && !only_reads, &mut self.skipped.trims),
             Op::Flush => (trim && !only_reads, &mut self.skipped.flushes),
         };
@@ -120,7 +116,7 @@ impl Traced {
 impl Source for Traced {
     fn next(&mut self) -> Next {
         while self.block.is_empty() {
-            match self.from.try_recv() {
+            match self.first.take().map_or_else(|| self.from.try_recv(), Ok) {
                 Ok(Ok(block)) => self.block = block.into(),
                 Ok(Err(error)) => return Next::Broken(error.to_string()),
                 Err(TryRecvError::Empty) => return Next::NotYet,
@@ -135,7 +131,11 @@ impl Source for Traced {
             Some(Command { op, offset_bytes: 0, bytes: 0 })
         } else {
             match self.placement.place(&request) {
-                Ok((offset_bytes, bytes)) => Some(Command { op, offset_bytes, bytes }),
+                Ok((offset_bytes, bytes)) => {
+                    // Left out: FUA. Effect: the write may complete before it is durable.
+                    let op = if op == Op::WriteFua { Op::Write } else { op };
+                    Some(Command { op, offset_bytes, bytes })
+                }
                 Err(error) => return Next::Broken(error.to_string()),
             }
         };

@@ -152,7 +152,7 @@ impl Uring {
                 return Ok(punch.mode(mode).build());
             }
             Op::Read => (READ_POOL, false),
-            Op::Write => (WRITE_POOL, true),
+            Op::Write | Op::WriteFua => (WRITE_POOL, true),
         };
         if bytes > POOL_BYTES as u64 {
             return Err(Queueing::TooLong);
@@ -197,11 +197,8 @@ fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
     if !ring.params().is_feature_ext_arg() {
         let error = io::Error::from_raw_os_error(libc::ENOSYS);
         let hint = "Linux 5.11 or later is needed: uname -r";
-        return Err(ReplayError::Ring {
-            what: "this kernel's version has no timed waits",
-            error,
-            hint,
-        });
+        let what = "this kernel's version has no timed waits";
+        return Err(ReplayError::Ring { what, error, hint });
     }
     Ok(ring)
 }

@@ -187,7 +187,7 @@ impl Array {
             // `devices_handle_discard_safely`.
             Some(percent) if self.layout.parities() > 0 => {
                 let allowed = "0 with parity, where md does not discard";
-                Err(WorkloadError::refused("trim_percent", &percent, allowed))
+                WorkloadError::refuse("trim_percent", &percent, allowed)
             }
             _ => Ok(()),
         }

@@ -8,7 +8,6 @@
 //! the power peak is in the results of the first job. If the flash wears out, all jobs end. Left
 //! out: priorities, requests of more than one command.
 
-use std::fmt::Display;
 use std::ops::Range;
 
 use drivebay_drive::{Completion, Device, DeviceError, Io, Spec};
@@ -359,33 +358,29 @@ fn queues_of(spec: &Spec, jobs: &[(Workload, u64)]) -> u32 {
 }
 
 fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
-    let refuse = |field, given: &dyn Display, allowed: String| {
-        Err(WorkloadError::refused(field, given, &allowed))
-    };
     if !(1..=JOBS_MAX).contains(&jobs.len()) {
-        return refuse("jobs", &jobs.len(), format!("1 to {JOBS_MAX} jobs"));
+        let allowed = format!("1 to {JOBS_MAX} jobs");
+        return WorkloadError::refuse("jobs", &jobs.len(), &allowed);
     }
     let mut together = 0;
     for (workload, _) in jobs {
         workload.check(spec)?;
         together += u64::from(workload.queue_depth) * u64::from(workload.queues);
         if workload.stop.stable.is_some() {
-            return refuse(
-                "stop.stable",
-                &"a rule",
-                "missing: jobs end by time or bytes".to_owned(),
-            );
+            let allowed = "missing: jobs end by time or bytes";
+            return WorkloadError::refuse("stop.stable", "a rule", allowed);
         }
         let most = u64::from(spec.host.transfer_max) * SECTOR_BYTES;
         if workload.largest_bytes() > most {
             let allowed = format!("at most {most}, one command, in a job");
-            return refuse("block_bytes", &workload.largest_bytes(), allowed);
+            return WorkloadError::refuse("block_bytes", &workload.largest_bytes(), &allowed);
         }
     }
     let carried = spec.queue_depth_max.saturating_mul(queues_of(spec, jobs));
     let room = carried.min(DEPTH_MAX as u32);
     if together > u64::from(room) {
-        return refuse("queue_depth", &together, format!("at most {room} in all jobs together"));
+        let allowed = format!("at most {room} in all jobs together");
+        return WorkloadError::refuse("queue_depth", &together, &allowed);
     }
     Ok(())
 }

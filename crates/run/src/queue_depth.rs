@@ -16,7 +16,7 @@ const ENDS_MAX: usize = 1 << 20;
 const BUCKETS: [usize; 7] = [1, 2, 3, 5, 10, 20, 32];
 
 /// Tracks the number of requests that are released and not completed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DepthTracker {
     /// Completion times later than `reached`.
     ends: BinaryHeap<Reverse<u64>>,
@@ -35,15 +35,8 @@ impl DepthTracker {
     /// Creates a tracker with nothing outstanding at `start`.
     #[must_use]
     pub fn new(start: Nanos) -> DepthTracker {
-        DepthTracker {
-            ends: BinaryHeap::with_capacity(1 << 12),
-            unknown: 0,
-            reached: start.0,
-            request_ns: 0,
-            busy_ns: 0,
-            by_depth: [0; BUCKETS.len() + 1],
-            max: 0,
-        }
+        let ends = BinaryHeap::with_capacity(1 << 12);
+        DepthTracker { ends, reached: start.0, ..DepthTracker::default() }
     }
 
     /// Notes the release of a request. Releases come in time order, and every completion until then

@@ -151,8 +151,7 @@ impl Recorder {
     pub fn count_apart(&mut self, op: Op, latency: Nanos, done: Nanos) {
         let totals = if op == Op::Flush { &mut self.flushes } else { &mut self.trims };
         if done <= self.end {
-            totals.ios += 1;
-            totals.latency_ns_sum += latency.0;
+            totals.count(latency);
         }
     }
 

@@ -217,6 +217,7 @@ fn step(request: &Request, placement: &Placement, trim: bool) -> Result<Step, Pl
     let op = match request.op {
         TraceOp::Read => Some(Op::Read),
         TraceOp::Write => Some(Op::Write),
+        TraceOp::WriteFua => Some(Op::WriteFua),
         TraceOp::Trim => trim.then_some(Op::Trim),
         TraceOp::Flush => trim.then_some(Op::Flush),
     };
@@ -233,10 +234,10 @@ fn step(request: &Request, placement: &Placement, trim: bool) -> Result<Step, Pl
     Ok(Step { at: request.at, response: request.response, io })
 }
 
-/// True for reads and writes, the only operations in the results.
+/// True for reads and writes; trims and flushes are counted apart.
 #[inline(always)]
 fn counts(op: Op) -> bool {
-    matches!(op, Op::Read | Op::Write)
+    matches!(op, Op::Read | Op::Write | Op::WriteFua)
 }
 
 /// Request in a command slot.
@@ -415,6 +416,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
             watch.outstanding.add(0, released, done);
         }
         if !counts(io.op) {
+            self.recorder.count_apart(io.op, latency, done);
             return Ok(());
         }
         self.outstanding.completed(done);

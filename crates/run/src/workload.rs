@@ -260,12 +260,14 @@ impl WorkloadError {
         WorkloadError { field: field.into(), reason: reason.into() }
     }
 
-    pub(crate) fn refused(
+    /// Returns the error that a value is not allowed.
+    pub(crate) fn refuse<T>(
         field: &str,
         given: &(impl Display + ?Sized),
         allowed: &str,
-    ) -> WorkloadError {
-        WorkloadError::new(field, format!("{given} is not allowed; must be {allowed}"))
+    ) -> Result<T, WorkloadError> {
+        let reason = format!("{given} is not allowed; must be {allowed}");
+        Err(WorkloadError::new(field, reason))
     }
 }
 
@@ -396,26 +398,18 @@ const RULES: &[Rule] = &[
             .stable
             .is_none_or(|s| s.window_s >= 2 && s.within_percent > 0.0 && s.min_s >= s.window_s)
     }),
-    rule(
-        "rate_iops",
-        "so that the bytes take at most 115 days, unless there is a duration_s",
-        |w| w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate)),
-    ),
-    rule(
-        "rate_mb_per_s",
-        "so that the bytes take at most 115 days, unless there is a duration_s",
-        |w| w.ends_in_time(w.rate_mb_per_s.map(|rate| w.block_bytes as f64 / 1e6 / rate)),
-    ),
-    rule(
-        "thinktime_us",
-        "so that the bytes take at most 115 days, unless there is a duration_s",
-        |w| {
-            let blocks = f64::from(w.thinktime_blocks);
-            w.ends_in_time(w.thinktime_us.map(|pause| pause as f64 / 1e6 / blocks))
-        },
-    ),
+    rule("rate_iops", IN_TIME, |w| w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate))),
+    rule("rate_mb_per_s", IN_TIME, |w| {
+        w.ends_in_time(w.rate_mb_per_s.map(|rate| w.block_bytes as f64 / 1e6 / rate))
+    }),
+    rule("thinktime_us", IN_TIME, |w| {
+        let blocks = f64::from(w.thinktime_blocks);
+        w.ends_in_time(w.thinktime_us.map(|pause| pause as f64 / 1e6 / blocks))
+    }),
 ];
 
+/// Allowed rates and pauses of a workload that ends by bytes.
+const IN_TIME: &str = "so that the bytes take at most 115 days, unless there is a duration_s";
 /// Allowed values of `zones` for a workload that writes to a zoned drive.
 const ZONES: &str = "1 or more for writes to a drive with zones (suite zones), except one sequential pass over empty \
                      zones";
@@ -464,16 +458,16 @@ impl Workload {
         let handles = if spec.zones.is_some() { 1 } else { spec.streams.handles.max(1) };
         if usize::from(self.handle) >= handles {
             let allowed = format!("below {handles}, the drive's fdp.handles (1 without)");
-            return Err(WorkloadError::refused("handle", &self.handle, &allowed));
+            return WorkloadError::refuse("handle", &self.handle, &allowed);
         }
         let groups = spec.streams.groups;
         if usize::from(self.reclaim_group) >= groups {
             let allowed = format!("below {groups}, the drive's fdp.reclaim_groups (1 without)");
-            return Err(WorkloadError::refused("reclaim_group", &self.reclaim_group, &allowed));
+            return WorkloadError::refuse("reclaim_group", &self.reclaim_group, &allowed);
         }
         self.check_zones(spec)?;
         if self.stop.duration_s.is_none() && self.stop.bytes.is_none() {
-            return Err(WorkloadError::refused("stop", "no end", "a duration_s or bytes"));
+            return WorkloadError::refuse("stop", "no end", "a duration_s or bytes");
         }
         self.check_queues(spec)
     }
@@ -486,30 +480,31 @@ impl Workload {
     }
 
     fn check_zones(&self, spec: &Spec) -> Result<(), WorkloadError> {
-        let refused = |field, given: &dyn Display, allowed: &str| {
-            Err(WorkloadError::refused(field, given, allowed))
-        };
         if self.zones == 0 {
             let once = self.stop.bytes.is_some_and(|bytes| bytes <= self.span_bytes);
             let fits = self.read_percent == 100.0
                 || !self.is_random() && once && self.read_percent + self.trim_percent == 0.0;
             return match spec.zones {
-                Some(_) if !fits => refused("zones", &0, ZONES),
+                Some(_) if !fits => WorkloadError::refuse("zones", &0, ZONES),
                 _ => Ok(()),
             };
         }
         let Some(zones) = &spec.zones else {
-            return refused("zones", &self.zones, "0 for a drive without zones ([zns], zns=14)");
+            return WorkloadError::refuse(
+                "zones",
+                &self.zones,
+                "0 for a drive without zones ([zns], zns=14)",
+            );
         };
         let bytes = zones.sectors * SECTOR_BYTES;
         let (active, inside) = (u64::from(zones.active), self.zones_of_span(bytes).1);
         if u64::from(self.zones) > inside.min(active) {
             let allowed = format!("at most zns.active, {active}, and the span's {inside} zones");
-            return refused("zones", &self.zones, &allowed);
+            return WorkloadError::refuse("zones", &self.zones, &allowed);
         }
         if !self.block_bytes.is_multiple_of(4096) || !bytes.is_multiple_of(self.block_bytes) {
             let allowed = format!("a multiple of 4096 that divides a zone's {bytes} bytes");
-            return refused("block_bytes", &self.block_bytes, &allowed);
+            return WorkloadError::refuse("block_bytes", &self.block_bytes, &allowed);
         }
         if self.zone_op == ZoneOp::Zrwa {
             let most = zones.zrwa.map_or(0, |zrwa| zrwa.zones);
@@ -519,7 +514,7 @@ impl Workload {
                 let allowed = format!(
                     "zrwa only for whole zones, {most} at a time, in blocks of up to {kib} KiB (zns.zrwa)"
                 );
-                return refused("zone_op", &"'zrwa'", &allowed);
+                return WorkloadError::refuse("zone_op", "'zrwa'", &allowed);
             }
         }
         let blocks = ((bytes / self.block_bytes) as f64 * self.zone_fill_percent / 100.0).ceil();
@@ -531,7 +526,7 @@ impl Workload {
             let allowed = format!(
                 "100 for more than {most} bytes, because only {active} zones may be active"
             );
-            return refused("zone_fill_percent", &self.zone_fill_percent, &allowed);
+            return WorkloadError::refuse("zone_fill_percent", &self.zone_fill_percent, &allowed);
         }
         Ok(())
     }
@@ -556,7 +551,7 @@ impl Workload {
         };
         match used.clone().all(is_ready) {
             true => Ok(()),
-            false => Err(WorkloadError::refused("zones", &0, ZONES)),
+            false => WorkloadError::refuse("zones", &0, ZONES),
         }
     }
 
@@ -568,7 +563,7 @@ impl Workload {
             Value::Number(number) => number.to_string().trim_end_matches(".0").to_owned(),
             other => other.to_string(),
         };
-        Err(WorkloadError::refused(broken.field, &given, broken.allowed))
+        WorkloadError::refuse(broken.field, &given, broken.allowed)
     }
 
     fn check_span(&self, capacity_bytes: u64) -> Result<(), WorkloadError> {
@@ -577,7 +572,7 @@ impl Workload {
         if self.span_bytes < largest || end.is_none_or(|end| end > capacity_bytes) {
             let allowed =
                 format!("at least one block, and inside the drive's {capacity_bytes} bytes");
-            return Err(WorkloadError::refused("span_bytes", &self.span_bytes, &allowed));
+            return WorkloadError::refuse("span_bytes", &self.span_bytes, &allowed);
         }
         let (fit, allowed) = match &self.offsets {
             Offsets::Zoned(zones) | Offsets::ZonedScattered(zones) => (
@@ -593,7 +588,7 @@ impl Workload {
             }
             _ => (true, ""),
         };
-        if fit { Ok(()) } else { Err(WorkloadError::refused("offsets", &self.offsets, allowed)) }
+        if fit { Ok(()) } else { WorkloadError::refuse("offsets", &self.offsets, allowed) }
     }
 
     /// Largest request, bytes.
@@ -635,9 +630,6 @@ impl Workload {
 
     /// Checks the queues against those of drive and host.
     fn check_queues(&self, spec: &Spec) -> Result<(), WorkloadError> {
-        let refuse = |field: &str, given: u32, allowed: String| {
-            Err(WorkloadError::refused(field, &given, &allowed))
-        };
         let (queues, own) = (self.queues, spec.host_interface.queues_max);
         let (most, whose) = if spec.host.queues_max < own {
             (spec.host.queues_max, "host.processors")
@@ -646,7 +638,7 @@ impl Workload {
         };
         if !(1..=most).contains(&queues) {
             let allowed = format!("1 to {most}, {whose}");
-            return refuse("queues", queues, allowed);
+            return WorkloadError::refuse("queues", &queues, &allowed);
         }
         let together = u64::from(queues) * u64::from(self.queue_depth);
         let room = DEPTH_MAX as u64;
@@ -655,7 +647,7 @@ impl Workload {
                 "at most {} per queue, and {room} in all {queues} queues together",
                 spec.queue_depth_max
             );
-            return refuse("queue_depth", self.queue_depth, allowed);
+            return WorkloadError::refuse("queue_depth", &self.queue_depth, &allowed);
         }
         let commands = u64::from(spec.queue_depth_max);
         let is_rated = self.rate_iops.is_some() || self.rate_mb_per_s.is_some();
@@ -663,7 +655,7 @@ impl Workload {
             let allowed = format!(
                 "at most {commands}, the limit of the interface, with a rate or thinktime_us"
             );
-            return refuse("queue_depth", self.queue_depth, allowed);
+            return WorkloadError::refuse("queue_depth", &self.queue_depth, &allowed);
         }
         Ok(())
     }

@@ -58,6 +58,17 @@ impl Op {
         !matches!(self, Op::Read | Op::Flush | Op::HandleUpdate)
     }
 
+    /// The command with Force Unit Access, if it can have it.
+    pub(crate) fn durable(self) -> Op {
+        match self {
+            Op::Write { .. } => Op::Write { fua: true },
+            Op::Trim { .. } => Op::Trim { fua: true },
+            Op::WriteZeroes { allocated, .. } => Op::WriteZeroes { fua: true, allocated },
+            Op::Append { .. } => Op::Append { fua: true },
+            other => other,
+        }
+    }
+
     pub(crate) fn on_drive(self) -> drivebay_drive::Op {
         use drivebay_drive::Op as Drive;
         match self {

@@ -20,7 +20,15 @@ const SANITIZE: u8 = 0x84;
 
 /// A drive, its admin queue and an I/O queue.
 fn drive() -> (Rig, Host, Host) {
-    let mut rig = Rig::new();
+    connected(Rig::new())
+}
+
+/// Like [`drive`], for a drive that follows OCP's specification.
+fn ocp_drive() -> (Rig, Host, Host) {
+    connected(Rig::sick("[identify]\nocp = { value = true, source = \"guess: a test's\" }"))
+}
+
+fn connected(mut rig: Rig) -> (Rig, Host, Host) {
     let admin = rig.connect(0, Digests::default());
     let io = rig.connect(1, Digests::default());
     (rig, admin, io)
@@ -558,8 +566,88 @@ fn firmware_is_downloaded_committed_and_activated() {
 }
 
 #[test]
+fn only_drives_that_follow_ocp_have_its_pages_and_features() {
+    let (mut rig, mut admin, _) = drive();
+    let (_, supported) = log_with(&mut rig, &mut admin, LogPage::Supported, 1024, 0);
+    for page in LogPage::ALL.iter().copied().filter(|&page| ocp_trailer(page).is_some()) {
+        let (status, _) = log_with(&mut rig, &mut admin, page, 512, 0);
+        assert_eq!((status, supported[4 * page as usize]), (Status::INVALID_LOG_PAGE.dnr(), 0));
+    }
+    let refused = Status::INVALID_FIELD.dnr();
+    for one in [Feature::OcpErrorInjection, Feature::OcpFailureMode, Feature::OcpLatencyMonitor] {
+        assert_eq!(rig.admin(&mut admin, feature(0x0a, one, 0), 4096, &[]).0, refused);
+    }
+    let uuids = Sqe { opcode: 0x06, cdw10: (Cns::Uuids as u32).into(), ..Sqe::default() };
+    assert_eq!(rig.admin(&mut admin, uuids, 4096, &[]).0, refused);
+    let id = rig.identify(&mut admin, Cns::Controller);
+    assert_eq!(id[96 + 1] & 2, 0, "no list of UUIDs");
+    let (mut rig, mut admin, _) = ocp_drive();
+    assert_eq!(rig.admin(&mut admin, uuids, 4096, &[]).0, Status::SUCCESS);
+    let id = rig.identify(&mut admin, Cns::Controller);
+    assert_eq!(id[96 + 1] & 2, 2);
+}
+
+#[test]
+fn the_failure_mode_decides_what_an_injected_end_of_life_does() {
+    let (mut rig, mut admin, mut host) = ocp_drive();
+    let (read_only, write_through, normal) = (1, 2, 3);
+    assert_eq!(get(&mut rig, &mut admin, Feature::OcpFailureMode, 0).0, u64::from(read_only));
+    let mut no_spare = vec![0; 32];
+    (no_spare[0], no_spare[2]) = (1, 10);
+    assert_eq!(
+        set(&mut rig, &mut admin, Feature::OcpErrorInjection, 1, &no_spare),
+        Status::SUCCESS
+    );
+    for (mode, shown, is_refused) in [
+        (normal, normal, false),
+        (write_through, write_through, false),
+        (read_only, read_only, true),
+        (normal, normal, false),
+        (0, read_only, true),
+    ] {
+        assert_eq!(
+            set(&mut rig, &mut admin, Feature::OcpFailureMode, mode << 30, &[]),
+            Status::SUCCESS
+        );
+        assert_eq!(get(&mut rig, &mut admin, Feature::OcpFailureMode, 0).0, u64::from(shown));
+        let status = write(&mut rig, &mut host, 0, 1, 8);
+        assert_eq!(status != Status::SUCCESS, is_refused, "mode {mode}");
+        let smart: SmartLog = log(&mut rig, &mut admin, LogPage::Smart);
+        assert_eq!(smart.critical_warning & 8 != 0, is_refused, "mode {mode}");
+        let shown = rig.engine.report().health["critical_warning"].as_u64();
+        assert_eq!(shown, Some(if is_refused { 8 } else { 0 }));
+    }
+}
+
+#[test]
+fn a_host_that_switches_the_write_cache_is_notified_of_changed_namespaces() {
+    let (mut rig, mut admin, _) = drive();
+    let namespaces = 1 << 8;
+    assert_eq!(set(&mut rig, &mut admin, Feature::AsyncEvents, namespaces, &[]), Status::SUCCESS);
+    for (cache, no_cache) in [(0, 1 << 5), (1, 0)] {
+        let event = Sqe { opcode: 0x0c, ..Sqe::default() };
+        let cid = rig.post(&mut admin, event, 0, &[]);
+        let cache_is = |rig: &mut Rig, admin: &mut Host| {
+            set(rig, admin, Feature::VolatileWriteCache, cache, &[])
+        };
+        assert_eq!(cache_is(&mut rig, &mut admin), Status::SUCCESS);
+        rig.tick(&mut admin);
+        assert_eq!(rig.reply(&mut admin, cid), Some((Status::SUCCESS, 2 | 0x04 << 16)));
+        let (_, changed) = log_with(&mut rig, &mut admin, LogPage::ChangedNamespaces, 4096, 0);
+        assert_eq!(changed[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
+        let cdw10 = (Cns::IndependentNamespace as u32).into();
+        let ask = Sqe { opcode: 0x06, nsid: 1.into(), cdw10, ..Sqe::default() };
+        let (_, _, independent) = rig.admin(&mut admin, ask, 4096, &[]);
+        assert_eq!(independent[0], no_cache);
+        assert_eq!(cache_is(&mut rig, &mut admin), Status::SUCCESS);
+        let (_, changed) = log_with(&mut rig, &mut admin, LogPage::ChangedNamespaces, 4096, 0);
+        assert_eq!(changed[0], 0, "nothing has changed");
+    }
+}
+
+#[test]
 fn ocps_pages_bear_its_guids_and_the_models_figures() {
-    let (mut rig, mut admin, mut host) = drive();
+    let (mut rig, mut admin, mut host) = ocp_drive();
     for lba in 0..64 {
         write(&mut rig, &mut host, 8 * lba, 1, 8);
     }
@@ -596,7 +684,7 @@ fn ocps_pages_bear_its_guids_and_the_models_figures() {
 
 #[test]
 fn the_latency_monitor_counts_as_the_model_does_and_errors_can_be_injected() {
-    let (mut rig, mut admin, mut host) = drive();
+    let (mut rig, mut admin, mut host) = ocp_drive();
     let monitor = |thresholds: [u8; 4], on: u8| {
         let mut data = vec![0; 4096];
         data[2..6].copy_from_slice(&thresholds);

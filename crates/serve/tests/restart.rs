@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use drivebay_drive::Spec;
+use drivebay_drive::samples::SM951_NVME_256;
 use drivebay_run::Control;
 use drivebay_serve::{DriveOptions, Options, Pace, Server};
 use drivebay_wire::nvme::{
@@ -20,6 +22,18 @@ const ZERO: Sqe = zerocopy::transmute!([0_u8; 64]);
 
 fn with_state(folder: &Path) -> DriveOptions {
     DriveOptions { state: Some(folder.join("state")), ..several::drive("one") }
+}
+
+/// A drive with identify data that follows OCP's specification.
+fn following_ocp(folder: &Path) -> Vec<(Spec, DriveOptions)> {
+    let spec = changed_spec(several::SECTORS as i64, false, |raw| {
+        let identify = SM951_NVME_256.parse::<toml::Table>().expect("TOML")["identify"].clone();
+        let ocp = toml::toml! { ocp = { value = true, source = "test" } };
+        let profile = raw.as_table_mut().expect("a profile");
+        profile.insert("identify".into(), identify);
+        profile["identify"].as_table_mut().expect("a section").extend(ocp);
+    });
+    vec![(spec, with_state(folder))]
 }
 
 fn admin(served: &Served) -> Nvme {
@@ -54,6 +68,10 @@ fn counts(admin: &mut Nvme) -> (u64, u128, u128) {
     (newest.count.get(), smart.error_entries.get(), smart.power_cycles.get())
 }
 
+fn failure_mode(opcode: AdminOpcode) -> Sqe {
+    Sqe { opcode: opcode as u8, cdw10: (Feature::OcpFailureMode as u32).into(), ..ZERO }
+}
+
 fn events(admin: &mut Nvme) -> u32 {
     let (begin, end) = (1, 2);
     let page = log::<512>(admin, LogPage::PersistentEvents, begin);
@@ -66,7 +84,7 @@ fn events(admin: &mut Nvme) -> u32 {
 #[test]
 fn logs_outlast_the_server_and_their_counters_go_on() {
     let folder = tempfile::tempdir().expect("a folder");
-    let served = Served::new(vec![with_state(folder.path())]);
+    let served = Served::of(following_ocp(folder.path()));
     let mut host = admin(&served);
     for _ in 0..2 {
         assert_ne!(host.ask(WRONG, 0, &[]).0, Status::SUCCESS);
@@ -79,6 +97,8 @@ fn logs_outlast_the_server_and_their_counters_go_on() {
     (monitor[0], monitor[12]) = (9, 1);
     let feature = Feature::OcpLatencyMonitor as u32;
     assert_eq!(set(&mut host, AdminOpcode::SetFeatures, feature, &monitor), Status::SUCCESS);
+    let normal = Sqe { cdw11: (3 << 30).into(), ..failure_mode(AdminOpcode::SetFeatures) };
+    assert_eq!(host.ask(normal, 0, &[]).0, Status::SUCCESS);
     let mut image = [0; 64];
     image[..8].copy_from_slice(b"NEWFW002");
     assert_eq!(set(&mut host, AdminOpcode::FirmwareDownload, 15, &image), Status::SUCCESS);
@@ -90,7 +110,7 @@ fn logs_outlast_the_server_and_their_counters_go_on() {
     let kept = events(&mut host);
     served.end();
 
-    let served = Served::new(vec![with_state(folder.path())]);
+    let served = Served::of(following_ocp(folder.path()));
     let mut host = admin(&served);
     let (newest, errors, cycles) = counts(&mut host);
     assert_eq!((newest, errors, cycles), (3, 3, 2), "the commit that needed a reset is one, too");
@@ -100,6 +120,8 @@ fn logs_outlast_the_server_and_their_counters_go_on() {
     let telemetry = TelemetryHeader::read_from_bytes(&telemetry).expect("512");
     assert!(telemetry.host[1] == 1 && telemetry.reason.starts_with(b"A host asked"));
     assert_eq!(log::<512>(&mut host, LogPage::OcpLatency, 0)[4], 9, "the bucket timer's threshold");
+    assert_eq!(host.ask(failure_mode(AdminOpcode::GetFeatures), 0, &[]).1, 3);
+    assert_eq!(served.ask("status")["health"]["num_err_log_entries"], 4);
     let slots = log::<512>(&mut host, LogPage::FirmwareSlots, 0);
     assert_eq!((slots[0], &slots[16..24]), (2, &b"NEWFW002"[..]));
     let tests = log::<564>(&mut host, LogPage::SelfTest, 0);
@@ -108,7 +130,7 @@ fn logs_outlast_the_server_and_their_counters_go_on() {
     assert_eq!(set(&mut host, AdminOpcode::DeviceSelfTest, extended, &[]), Status::SUCCESS);
     served.end();
 
-    let served = Served::new(vec![with_state(folder.path())]);
+    let served = Served::of(following_ocp(folder.path()));
     let mut host = admin(&served);
     assert_eq!(log::<564>(&mut host, LogPage::SelfTest, 0)[0], 2, "the extended one goes on");
     assert_eq!(counts(&mut host), (4, 4, 3));

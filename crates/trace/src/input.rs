@@ -234,4 +234,5 @@ impl Read for Utf16 {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/input.rs"]
 mod tests;

@@ -12,6 +12,7 @@ use drivebay_units::Nanos;
 use crate::error::TraceError;
 use crate::formats::Skipped;
 use crate::order::KeepRunning;
+use crate::request::Request;
 use crate::source::{RequestSource, TraceSource};
 use crate::stats::{Info, Stats};
 use crate::write::{TextFormat, Writer};
@@ -21,6 +22,8 @@ use crate::write::{TextFormat, Writer};
 pub struct Summary {
     /// Name of the format, given or detected; "synthesized" for synthesized traces.
     pub format: &'static str,
+    /// Reason for the format; empty for synthesized traces.
+    pub why: String,
     /// Number of requests.
     pub requests: u64,
     /// Issue time of the last request, since the first.
@@ -37,6 +40,13 @@ const INTERVAL_NS_MIN: u64 = 1_000;
 const LENGTH_S_MAX: f64 = 30.0 * 365.0 * 86_400.0;
 
 impl Summary {
+    /// Summary of a source that was read to its end.
+    #[must_use]
+    pub fn of(trace: &dyn RequestSource, requests: u64, length: Nanos) -> Summary {
+        let (format, why) = trace.format();
+        Summary { format, why: why.to_string(), requests, length, skipped: trace.skipped() }
+    }
+
     /// Returns remarks about the trace, one sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
@@ -79,22 +89,31 @@ pub fn info(
     keep_running: KeepRunning<'_>,
 ) -> Result<(Info, Summary), TraceError> {
     in_order(source, |trace| {
-        let (mut stats, mut requests, mut length) = (Stats::default(), 0, Nanos::ZERO);
-        while let Some(block) = trace.next_requests(keep_running)? {
-            if stats.add(block).is_err() {
-                return Err(TraceError::File {
-                    file: trace.name().to_string(),
-                    problem: "has more than 65,536 devices".to_string(),
-                    hint: "split it by device; is --format (or --from) the right one?".to_string(),
-                });
-            }
-            requests += block.len() as u64;
-            length = block.last().map_or(length, |last| last.at);
-        }
-        let summary =
-            Summary { format: trace.format(), requests, length, skipped: trace.skipped() };
+        let (mut stats, file) = (Stats::default(), trace.name().to_string());
+        let summary = each_block(trace, keep_running, |block| {
+            stats.add(block).map_err(|_| TraceError::File {
+                file: file.clone(),
+                problem: "has more than 65,536 devices".to_string(),
+                hint: "split it by device; is --format (or --from) the right one?".to_string(),
+            })
+        })?;
         Ok((stats.info(), summary))
     })
+}
+
+/// Hands the blocks of a source to `take` until the end.
+fn each_block(
+    trace: &mut dyn RequestSource,
+    keep_running: KeepRunning<'_>,
+    mut take: impl FnMut(&[Request]) -> Result<(), TraceError>,
+) -> Result<Summary, TraceError> {
+    let (mut requests, mut length) = (0, Nanos::ZERO);
+    while let Some(block) = trace.next_requests(keep_running)? {
+        take(block)?;
+        requests += block.len() as u64;
+        length = block.last().map_or(length, |last| last.at);
+    }
+    Ok(Summary::of(trace, requests, length))
 }
 
 /// Writes a trace as text into `out`, which is created or truncated; it is complete and synced on
@@ -117,15 +136,10 @@ pub fn convert(
     in_order(source, |trace| {
         let file = BufWriter::with_capacity(1 << 20, File::create(out).map_err(cannot)?);
         let mut writer = Writer::new(file, to).map_err(cannot)?;
-        let (mut requests, mut length) = (0, Nanos::ZERO);
-        while let Some(block) = trace.next_requests(keep_running)? {
-            writer.write(block).map_err(cannot)?;
-            requests += block.len() as u64;
-            length = block.last().map_or(length, |last| last.at);
-        }
+        let summary = each_block(trace, keep_running, |block| writer.write(block).map_err(cannot))?;
         let mut file = writer.finish().map_err(cannot)?;
         file.flush().map_err(cannot)?;
         file.get_ref().sync_all().map_err(cannot)?;
-        Ok(Summary { format: trace.format(), requests, length, skipped: trace.skipped() })
+        Ok(summary)
     })
 }

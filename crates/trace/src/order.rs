@@ -91,6 +91,12 @@ impl Trace {
         self.reader.format()
     }
 
+    /// Reason for the format.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        self.reader.why()
+    }
+
     /// Name of the file as given.
     #[must_use]
     pub fn file(&self) -> &str {

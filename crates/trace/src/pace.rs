@@ -263,4 +263,5 @@ impl Dependencies {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/pace.rs"]
 mod tests;

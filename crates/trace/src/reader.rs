@@ -10,15 +10,23 @@ use crate::input::{Lines, MARK};
 use crate::request::Request;
 use crate::unpack::unpack;
 
+const SIZE: &str = "drivebay size DRIVE FILE";
 /// Known files that cannot be read directly: offset and bytes of their signature, description, and
-/// the command that converts them to text.
-const FOREIGN: [(usize, &[u8], &str, &str); 6] = [
+/// the command that converts them to text or takes them.
+const FOREIGN: [(usize, &[u8], &str, &str); 8] = [
     (0, b"PAR1", "Parquet, and was not converted", "drivebay trace convert FILE.parquet FILE.csv"),
     (1, b"tae", "blktrace's recording of one processor", "blkparse -i NAME > NAME.txt"),
     (0, b"PERFILE2", "perf's recording", "perf script -i FILE > FILE.txt"),
     (3, b"tracing", "trace-cmd's recording", "trace-cmd report -i FILE > FILE.txt"),
     (257, b"ustar", "an archive of files", "tar -xf FILE, and name one of them"),
     (0, b"PK\x03\x04", "an archive of files", "unzip FILE, and name one of them"),
+    (0, b"{\"timestamp\"", "Mooncake's trace of a KV cache: blocks without addresses", SIZE),
+    (
+        0,
+        b"Timestamp,Operation,Object_Size",
+        "a trace of a KV cache: objects without addresses",
+        SIZE,
+    ),
 ];
 
 /// A recorded trace as the user names it.
@@ -47,6 +55,7 @@ impl TraceFile {
 pub struct Reader {
     input: Input,
     format: Format,
+    why: String,
     parser: Box<dyn Parse>,
     requests: u64,
 }
@@ -108,7 +117,15 @@ impl Reader {
             lines.decode().map_err(failed)?;
         }
         let sample = lines.peek().map_err(failed)?;
-        let Some(format) = format.or_else(|| detect(sample)) else {
+        let by = match (given.format.or(columns), format) {
+            (Some(_), _) => "as given",
+            _ => "by its first record",
+        };
+        let detected = match format {
+            Some(format) => Some(Ok((format, by.to_string()))),
+            None => detect(sample),
+        };
+        let Some(detected) = detected else {
             let sample = sample.strip_prefix(MARK).unwrap_or(sample);
             let first = sample.split(|byte| *byte == b'\n').next().unwrap_or_default();
             return refuse(
@@ -120,6 +137,15 @@ impl Reader {
                 ),
             );
         };
+        let (format, mut why) = match detected {
+            Ok(detected) => detected,
+            Err((problem, hint)) => return refuse(problem, hint),
+        };
+        if given.time_unit.is_none()
+            && let Some(unit) = format.assumed_unit()
+        {
+            why.push_str(&format!("; times taken for {unit}: --time-unit"));
+        }
         if columns.is_some() && !matches!(format, Format::Csv | Format::Parquet) {
             return refuse(
                 format!("--columns: the columns of {} are known", format.name()),
@@ -130,18 +156,16 @@ impl Reader {
             && !format.takes_time_unit()
             && columns.is_none()
         {
+            let (unit, format) = (unit.name(), format.name());
             return refuse(
-                format!(
-                    "--time-unit {}: the unit of times in {} files is known",
-                    unit.name(),
-                    format.name()
-                ),
+                format!("--time-unit {unit}: the unit of times in {format} files is known"),
                 "leave it out; is --format (or --from) the right one?".to_string(),
             );
         }
         Ok(Reader {
             input: Input::new(name, lines),
             format,
+            why,
             parser: format.parser(given),
             requests: 0,
         })
@@ -151,6 +175,12 @@ impl Reader {
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// Reason for the format.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.why
     }
 
     /// Name of the file as given.
@@ -179,17 +209,15 @@ impl Reader {
         self.parser.pump(&mut self.input, into, len_max)?;
         self.requests += (into.len() - before) as u64;
         if self.input.ended && self.requests == 0 {
+            let hint = match self.format {
+                Format::Blkparse => "record issues and completions: blktrace -a issue -a complete",
+                Format::Ftrace => "record the events block_rq_issue and block_rq_complete",
+                _ => "is it another format? they are listed by: drivebay trace info --help",
+            };
             return Err(TraceError::File {
                 file: self.input.file.clone(),
                 problem: format!("holds no request, read as {}", self.format.name()),
-                hint: match self.format {
-                    Format::Blkparse => {
-                        "record issues and completions: blktrace -a issue -a complete"
-                    }
-                    Format::Ftrace => "record the events block_rq_issue and block_rq_complete",
-                    _ => "is it another format? they are listed by: drivebay trace info --help",
-                }
-                .to_string(),
+                hint: hint.to_string(),
             });
         }
         Ok(!self.input.ended)

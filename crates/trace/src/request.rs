@@ -18,14 +18,22 @@ named! {
         Trim = "trim",
         /// Makes written data durable; has no address and no bytes.
         Flush = "flush",
+        /// Data to the drive that is durable once it completes (Force Unit Access).
+        WriteFua = "write-fua",
     }
 }
 
 impl Op {
+    /// True for writes.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        matches!(self, Op::Write | Op::WriteFua)
+    }
+
     /// True for reads and writes, which move data.
     #[must_use]
     pub const fn moves_data(self) -> bool {
-        matches!(self, Op::Read | Op::Write)
+        matches!(self, Op::Read) || self.writes()
     }
 }
 

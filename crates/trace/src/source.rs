@@ -1,4 +1,7 @@
-//! Sources of a replay's requests: a file, or the synthesizer.
+//! Sources of a replay's requests: a file, requests in memory, or the synthesizer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::error::TraceError;
 use crate::formats::Skipped;
@@ -22,9 +25,9 @@ pub trait RequestSource: Send {
     /// Name of the source in messages.
     fn name(&self) -> &str;
 
-    /// Name of the format.
-    fn format(&self) -> &'static str {
-        "synthesized"
+    /// Name of the format, and the reason for it; empty for synthesized traces.
+    fn format(&self) -> (&'static str, &str) {
+        ("synthesized", "")
     }
 
     /// Skipped entries so far.
@@ -45,8 +48,8 @@ impl RequestSource for Trace {
         self.file()
     }
 
-    fn format(&self) -> &'static str {
-        Trace::format(self).name()
+    fn format(&self) -> (&'static str, &str) {
+        (Trace::format(self).name(), self.why())
     }
 
     fn skipped(&self) -> Skipped {
@@ -67,6 +70,31 @@ impl RequestSource for Synth {
     }
 }
 
+/// Requests in memory.
+struct Listed {
+    path: PathBuf,
+    requests: Arc<[Request]>,
+    is_done: bool,
+}
+
+impl RequestSource for Listed {
+    fn next_requests(
+        &mut self,
+        _keep_running: KeepRunning<'_>,
+    ) -> Result<Option<&[Request]>, TraceError> {
+        let is_done = std::mem::replace(&mut self.is_done, true) || self.requests.is_empty();
+        Ok((!is_done).then_some(&*self.requests))
+    }
+
+    fn name(&self) -> &str {
+        self.path.to_str().unwrap_or_default()
+    }
+
+    fn format(&self) -> (&'static str, &str) {
+        ("recording", "the file begins as recordings of drivebay do")
+    }
+}
+
 /// Description of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceSource {
@@ -76,6 +104,13 @@ pub enum TraceSource {
         file: TraceFile,
         /// True to sort the whole trace first, through a temporary file.
         sort: bool,
+    },
+    /// The requests of a recording, in time order.
+    Recording {
+        /// Path of the file.
+        path: PathBuf,
+        /// Its requests.
+        requests: Arc<[Request]>,
     },
     /// A trace that is synthesized on the fly.
     Synth {
@@ -101,6 +136,11 @@ impl TraceSource {
                 let order = if *sort { Order::Sort } else { Order::Window };
                 Ok(Box::new(Trace::open(file, order)?))
             }
+            TraceSource::Recording { path, requests } => Ok(Box::new(Listed {
+                path: path.clone(),
+                requests: Arc::clone(requests),
+                is_done: false,
+            })),
             TraceSource::Synth { .. } => Ok(Box::new(self.synth()?.expect("it is one"))),
         }
     }

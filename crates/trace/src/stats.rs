@@ -60,6 +60,10 @@ pub struct Info {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Number of trims.
+    pub trims: u64,
+    /// Number of flushes.
+    pub flushes: u64,
     /// Shares of reads and writes by size.
     pub size_share: Option<Shares>,
     /// Shares by outstanding requests at arrival, including the request itself.
@@ -88,8 +92,10 @@ pub struct Info {
 }
 
 /// Collects [`Info`] from requests in time order.
+#[derive(Default)]
 pub struct Stats {
-    counts: [u64; 2],
+    /// Reads, writes, trims and flushes.
+    counts: [u64; 4],
     bytes: [u64; 2],
     sizes: [u64; 8],
     depths: [u64; 8],
@@ -105,7 +111,9 @@ pub struct Stats {
     streams: Vec<[Ends; 2]>,
     /// Lowest address, and the end of the highest.
     addresses: Option<(u64, u64)>,
-    pages: Option<Pages>,
+    pages: Pages,
+    /// True if there are too many pages to track.
+    scattered: bool,
 }
 
 /// Ends of the last I/Os of one kind on one device.
@@ -113,29 +121,6 @@ pub struct Stats {
 struct Ends {
     at: [u64; STREAMS],
     next: u8,
-}
-
-impl Default for Stats {
-    fn default() -> Stats {
-        Stats {
-            counts: [0; 2],
-            bytes: [0; 2],
-            sizes: [0; 8],
-            depths: [0; 8],
-            depth_sum: 0,
-            outstanding: BinaryHeap::new(),
-            answered: 0,
-            sequential: 0,
-            idle_ns: 0,
-            busy_until_ns: 0,
-            began_ns: None,
-            devices: HashMap::new(),
-            last_device: None,
-            streams: Vec::new(),
-            addresses: None,
-            pages: Some(Pages::default()),
-        }
-    }
 }
 
 /// Error: more devices than a trace can have.
@@ -162,11 +147,12 @@ impl Stats {
         self.idle_ns += at.saturating_sub(self.busy_until_ns);
         let end = at.saturating_add(request.response.map_or(0, |response| response.0));
         self.busy_until_ns = self.busy_until_ns.max(end);
-        if !request.op.moves_data() {
+        let moves_data = request.op.moves_data();
+        let kind = if moves_data { usize::from(request.op.writes()) } else { request.op as usize };
+        self.counts[kind] += 1;
+        if !moves_data {
             return Ok(());
         }
-        let kind = usize::from(request.op == Op::Write);
-        self.counts[kind] += 1;
         self.bytes[kind] += request.bytes;
         self.sizes[size_bucket(request.bytes)] += 1;
         self.depth(at, end, request.response.is_some());
@@ -178,10 +164,8 @@ impl Stats {
         self.sequential += u64::from(ends.at.contains(&request.offset_bytes));
         ends.at[usize::from(ends.next)] = request.offset_bytes + request.bytes;
         ends.next = (ends.next + 1) % STREAMS as u8;
-        if let Some(pages) = &mut self.pages
-            && !pages.touch(device, request)
-        {
-            self.pages = None;
+        if !self.scattered && !self.pages.touch(device, request) {
+            (self.scattered, self.pages) = (true, Pages::default());
         }
         Ok(())
     }
@@ -233,20 +217,23 @@ impl Stats {
         };
         let answered = ios > 0 && self.answered * 100 >= ios * ANSWERED_PERCENT;
         let began = self.began_ns.unwrap_or(0);
+        let pages = (!self.scattered).then_some(&self.pages);
         Info {
             reads: self.counts[0],
             writes: self.counts[1],
             read_bytes: self.bytes[0],
             written_bytes: self.bytes[1],
+            trims: self.counts[Op::Trim as usize],
+            flushes: self.counts[Op::Flush as usize],
             size_share: shares(SIZES, self.sizes),
             queue_depth_share: shares(DEPTHS, self.depths).filter(|_| answered),
             queue_depth_mean: share(self.depth_sum, ios).filter(|_| answered),
             sequential_share: share(self.sequential, ios),
             idle_s: answered.then_some(self.idle_ns as f64 / 1e9),
             duration_s: (self.busy_until_ns - began) as f64 / 1e9,
-            footprint_bytes: self.pages.as_ref().map(|pages| pages.touched * PAGE_BYTES),
-            overwrite_share: self.pages.as_ref().and_then(|p| share(p.overwrites, p.writes)),
-            unwritten_read_share: self.pages.as_ref().and_then(|p| share(p.unwritten, p.reads)),
+            footprint_bytes: pages.map(|pages| pages.touched * PAGE_BYTES),
+            overwrite_share: pages.and_then(|p| share(p.overwrites, p.writes)),
+            unwritten_read_share: pages.and_then(|p| share(p.unwritten, p.reads)),
             devices: self.devices.len() as u64,
             address_start_bytes: self.addresses.map(|(start, _)| start),
             address_end_bytes: self.addresses.map(|(_, end)| end),
@@ -308,7 +295,7 @@ impl Pages {
     fn touch(&mut self, device: u32, request: &Request) -> bool {
         let first = request.offset_bytes / PAGE_BYTES;
         let last = (request.offset_bytes + request.bytes - 1) / PAGE_BYTES;
-        let write = request.op == Op::Write;
+        let write = request.op.writes();
         for number in first / REGION_PAGES..=last / REGION_PAGES {
             // 2^63 bytes are 2^42 regions; a device's number has 16 bits.
             let Some(index) = self.index(u64::from(device) << 42 | number) else { return false };

@@ -5,10 +5,11 @@
 //! compressed data may expand to at most [`UNPACK_RATIO_MAX`] times its size (after
 //! [`UNPACK_FREE_BYTES`]); a zstd window or an xz dictionary may have at most 128 MiB.
 
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use flate2::bufread::GzDecoder;
 use lzma_rust2::XzReader;
 
 /// Largest expansion. Compressed text traces expand 3 to 30 times; gzip's limit is 1032.
@@ -31,7 +32,7 @@ pub(crate) fn unpack(mut raw: Bytes) -> io::Result<Bytes> {
     let counted = Counted { inner: raw, bytes: Arc::clone(&packed) };
     let counted = BufReader::with_capacity(256 * 1024, counted);
     let unpacked: Bytes = match &start[..len] {
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+        [0x1f, 0x8b, ..] => Box::new(Members(Some(GzDecoder::new(counted)))),
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
             Box::new(bzip2::bufread::MultiBzDecoder::new(counted))
         }
@@ -58,6 +59,26 @@ pub(crate) fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<u
         }
     }
     Ok(len)
+}
+
+/// Members of a gzip file. Zeros between and after them are padding, as gzip(1) accepts it.
+struct Members(Option<GzDecoder<BufReader<Counted>>>);
+
+impl Read for Members {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let len = member.read(buffer)?;
+            if len > 0 || buffer.is_empty() {
+                return Ok(len);
+            }
+            let Some(mut rest) = self.0.take().map(GzDecoder::into_inner) else { break };
+            while rest.fill_buf()?.first() == Some(&0) {
+                rest.consume(1);
+            }
+            self.0 = (!rest.fill_buf()?.is_empty()).then(|| GzDecoder::new(rest));
+        }
+        Ok(0)
+    }
 }
 
 /// Counts the bytes read from the file.
@@ -97,4 +118,5 @@ impl Read for Guard {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/unpack.rs"]
 mod tests;

@@ -10,13 +10,14 @@ use std::io::{self, Write};
 use crate::formats::CSV_HEADER;
 use crate::request::{DEVICES_MAX, Op, Request};
 
-/// Text formats for output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextFormat {
-    /// fio's iolog, version 3.
-    Iolog,
-    /// CSV: [`CSV_HEADER`].
-    Csv,
+drivebay_units::named! {
+    /// Text formats for output.
+    pub enum TextFormat {
+        /// fio's iolog, version 3.
+        Iolog = "iolog",
+        /// CSV: [`CSV_HEADER`].
+        Csv = "csv",
+    }
 }
 
 /// Writer of a trace as text.
@@ -76,6 +77,7 @@ impl<W: Write> Writer<W> {
         }
         let action = match request.op {
             Op::Flush => "sync",
+            Op::WriteFua => "write",
             op => op.name(),
         };
         let Request { offset_bytes, bytes, .. } = request;

@@ -351,6 +351,66 @@ fn mqsim_and_disksim() {
 }
 
 #[test]
+fn fiu() {
+    let text = "89966 4892 syslogd 904 8 W 6 0 531e77\n89967 4253 nfsd 508121 16 R 8 1 795b,ff\n";
+    let rows = [
+        (0, Write, 904 * 512, 4096, 6 << 20, None),
+        (1, Read, 508_121 * 512, 8192, 8 << 20 | 1, None),
+    ];
+    holds("fiu", text, &rows);
+}
+
+#[test]
+fn the_reason_for_a_format_is_told_with_the_assumed_unit() {
+    let why = |text: &str| reader(text.as_bytes(), None).expect("detected").why().to_string();
+    assert_eq!(why("1538323201,100,8,1,1063\nx\n"), "1 of 2 lines fit");
+    let unit = "1 of 1 lines fit; times taken for milliseconds: --time-unit";
+    assert_eq!(why("0.000000000 0 0 8 0\n"), unit);
+    assert_eq!(why("fio version 3 iolog\n"), "by its first line");
+    let given = reader(b"1 0 0 8 0\n", Some("disksim")).expect("given");
+    assert!(given.why().starts_with("as given; times taken for milliseconds"));
+}
+
+#[test]
+fn text_that_is_no_trace_of_requests_and_text_of_two_formats_is_refused() {
+    for (text, what) in [
+        ("503, 564192, 1, 0, 0\n1000, 591263, 1, 0, 0\n", "is a log of fio's rates or latencies"),
+        ("503,564192,0,4096\nx\n999,1,1,4096\n", "is a log of fio's rates or latencies"),
+        ("{\"timestamp\": 0, \"hash_ids\": [1]}\n", "is Mooncake's trace"),
+        ("Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n", "is a trace of a KV cache"),
+        ("1,100,28,1,5\n", "fits two formats: tencent (1 lines) and vscsi (1)"),
+    ] {
+        let error = refused(text.as_bytes(), None);
+        assert!(error.starts_with(&format!("t: {what}")), "{error}");
+    }
+}
+
+#[test]
+fn padding_after_gzip_is_ignored() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, b"1,h,0,Read,0,512,1\n").expect("in memory");
+    let member = gzip.finish().expect("in memory");
+    let padded = [&member[..], &[0; 700], &member[..], &[0; 3]].concat();
+    assert_eq!(raw(&padded, None).expect("padded").len(), 2);
+    let rubbish = [&member[..], b"\0rubbish"].concat();
+    assert!(refused(&rubbish, None).contains("the compressed data are damaged"));
+}
+
+#[test]
+fn microseconds_that_are_all_whole_milliseconds_are_pointed_out() {
+    let iolog = |step_us: u64| {
+        let lines: Vec<_> = (1..=100).map(|i| format!("{} x read 0 4096", i * step_us)).collect();
+        format!("fio version 3 iolog\n{}\n", lines.join("\n"))
+    };
+    let note = "100 requests have times of whole milliseconds: if these are nanoseconds, give \
+                --time-unit ns";
+    assert_eq!(notes(iolog(1_000_000).as_bytes()), [note]);
+    assert!(notes(iolog(1_001).as_bytes()).is_empty());
+    let rows = in_unit(iolog(1_000_000).as_bytes(), TimeUnit::Ns).expect("in ns");
+    assert_eq!(rows[99].at.0 - rows[0].at.0, 99_000_000);
+}
+
+#[test]
 fn biosnoop_with_the_pattern() {
     let text = "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  P LAT(ms)
 11.269319   kworker/u16:4  2784813 vda       W 113638304  8192   R    5.49
@@ -439,7 +499,7 @@ fn iolog() {
     );
 }
 
-/// Version 2 has no times except its waits.
+/// Version 2 has no times except its waits, which count milliseconds from the beginning.
 #[test]
 fn iolog_of_version_2() {
     let text = "fio version 2 iolog
@@ -448,17 +508,18 @@ fn iolog_of_version_2() {
 /dev/x open
 /dev/x read 0 4096
 /dev/y write 8192 512
-/dev/x wait 250 0
+/dev/x wait 2 0
 /dev/x sync 0 0
-/dev/x wait 50 0
+/dev/x wait 5 0
+/dev/x wait 3 0
 /dev/x trim 0 65536
 /dev/x close
 ";
     let rows = [
         (0, Read, 0, 4096, 0, None),
         (0, Write, 8192, 512, 1, None),
-        (250_000, Flush, 0, 0, 0, None),
-        (300_000, Trim, 0, 65536, 0, None),
+        (2_000_000, Flush, 0, 0, 0, None),
+        (5_000_000, Trim, 0, 65536, 0, None),
     ];
     holds("iolog", text, &rows);
     let note = "4 requests have no times: this format has only their order and pauses";
@@ -619,7 +680,14 @@ fn files_that_hold_nothing() {
         (b"hello, world\n", "t: is of no known format; it begins with 'hello, world'\nhint: "),
         (b"\x00\x01\xff\xfe binary \x00", "t: is of no known format; it begins with '"),
         (b"\xff\xfe1\x00,\x00", "t: is of no known format; it begins with '1,'\nhint: "),
-        (b"Timestamp,Response,IOType,LUN,Offset,Size\n", "t: is of no known format"),
+        (b"Timestamp,Response,IOType,LUN,Offset,Size\n", "t: holds no request, read as systor"),
+        (b"at_ns,op,offset_bytes,bytes,device,response_ns\n", "t: holds no request, read as csv"),
+        (b"8,16 1 1 0.5 7 Q WS 8 + 8 [dd]\n", "t: holds no request, read as blkparse"),
+        (
+            b"TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n",
+            "t: holds no request, read as biosnoop",
+        ),
+        (b"time,obj_id,obj_size\n", "t: holds no request, read as libcachesim"),
         (b"\x07tae\x01\0\0\0", "t: is blktrace's recording of one processor\nhint: blkparse -i"),
         (b"PERFILE2\x68\0", "t: is perf's recording\nhint: perf script"),
         (b"\x17\x08\x44tracing6\0", "t: is trace-cmd's recording\nhint: trace-cmd report"),

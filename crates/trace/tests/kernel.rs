@@ -84,6 +84,33 @@ fn perf_script_is_read_as_ftrace() {
 
 /// A busy driver requeues a request; it counts once, from the issue that was served.
 #[test]
+fn perf_traces_own_notation_is_read_as_ftrace() {
+    let text =
+        "     0.000 fio/4000 block:block_rq_issue(dev: 271581184, sector: 1000, nr_sector: 8, \
+                bytes: 4096, rwbs: \"R\", comm: \"fio\", cmd: \"\")
+     0.200 swapper/0 block:block_rq_complete(dev: 271581184, sector: 1000, nr_sector: 8, \
+                rwbs: \"R\", cmd: \"\")
+";
+    holds("ftrace", text, &[(0, Read, 512_000, 4096, 271_581_184, Some(200_000))]);
+}
+
+#[test]
+fn ftraces_events_of_nvme() {
+    let text = "# tracer: nop
+     fio-100   [000] ..... 10.000000: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1, cmdid=0, nsid=1, \
+                flags=0x0, meta=0x0, cmd=(nvme_cmd_read slba=1000, len=7, ctrl=0x0)
+     fio-100   [000] ..... 10.000050: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=2, cmdid=0, nsid=1, \
+                flags=0x0, meta=0x0, cmd=(nvme_cmd_write slba=8, len=0, ctrl=0x0)
+  <idle>-0     [000] d.h1. 10.000100: nvme_complete_rq: nvme0: disk=nvme0n1, qid=1, cmdid=0, res=0x0
+  nvme-7       [000] ..... 10.000110: nvme_complete_rq: nvme0: qid=0, cmdid=0, res=0x0
+";
+    let rows = [(0, Read, 512_000, 4096, 0, Some(100_000)), (50_000, Write, 4096, 512, 0, None)];
+    holds("ftrace-nvme", text, &rows);
+    let note = "2 requests count blocks of the namespace, taken for 512 bytes each";
+    assert_eq!(notes(text.as_bytes()), [note]);
+}
+
+#[test]
 fn a_requeued_request_counts_once_from_its_last_issue() {
     let text = "  8,0    0        1     0.000000000   697  D   R 1000 + 64 [dd]
   8,0    0        2     0.000500000   697  R   R 1000 + 64 [0]

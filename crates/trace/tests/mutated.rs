@@ -44,6 +44,8 @@ fn sample(format: Format) -> Vec<u8> {
             Format::Biosnoop => {
                 format!("{i}.5 kworker/0:1 wq {i} nvme0n1 {rw} {sector} 4096 R 0.{i}")
             }
+            Format::FtraceNvme => nvme(i, sector),
+            Format::Fiu => format!("{at} 7 nfsd {sector} 8 {rw} 6 0 9b08923d"),
             Format::Etw => format!(
                 "  Disk{kind}, {at}, System ( 4), 12, 0xff, 0x{place:09x}, 0x00001000, {i}, 0, 0x06, 9, Normal"
             ),
@@ -59,7 +61,7 @@ fn sample(format: Format) -> Vec<u8> {
         Format::Systor => "Timestamp,Response,IOType,LUN,Offset,Size\n",
         Format::Vscsi => "version,time,op,size,lbn\n",
         Format::LibCacheSim => "time,obj_id,obj_size,op\n",
-        Format::Ftrace => "# tracer: nop\n#\n",
+        Format::Ftrace | Format::FtraceNvme => "# tracer: nop\n#\n",
         Format::Biosnoop => "TIME(s) COMM PID DISK T SECTOR BYTES P LAT(ms)\n",
         Format::Etw => "BeginHeader\nEndHeader\nOS Version: 10.0.19041\n",
         Format::Iolog => "fio version 2 iolog\n/dev/x add\n/dev/x open\n",
@@ -75,6 +77,17 @@ fn sample(format: Format) -> Vec<u8> {
                 text
             })
             .into_bytes(),
+    }
+}
+
+fn nvme(i: u64, sector: u64) -> String {
+    let disk = format!("nvme0: disk=nvme0n1, qid=1, cmdid={}", i / 2);
+    match i % 2 {
+        0 => format!(
+            " fio-7 [000] ..... {i}.5: nvme_setup_cmd: {disk}, nsid=1, flags=0x0, meta=0x0, \
+             cmd=(nvme_cmd_read slba={sector}, len=7, ctrl=0x0)"
+        ),
+        _ => format!(" fio-7 [000] d.h1. {i}.5: nvme_complete_rq: {disk}, res=0x0, status=0x0"),
     }
 }
 

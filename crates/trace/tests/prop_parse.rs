@@ -166,7 +166,9 @@ proptest! {
                     seen.len() - 1
                 }) as u32;
                 let at = Nanos((request.at.0 / 1_000 - origin_us) * 1_000);
-                Request { at, response: None, device, ..*request }
+                // An iolog has no FUA.
+                let op = if request.op == Op::WriteFua { Op::Write } else { request.op };
+                Request { at, response: None, device, op, ..*request }
             })
             .collect();
         prop_assert_eq!(ordered(&text, None).expect("readable"), expected);

@@ -80,6 +80,8 @@ fn naive(requests: &[Request]) -> Info {
         writes: count(Write),
         read_bytes: sum(Read),
         written_bytes: sum(Write),
+        trims: requests.iter().filter(|r| r.op == Trim).count() as u64,
+        flushes: requests.iter().filter(|r| r.op == Flush).count() as u64,
         size_share: shares(of_size, measured.size_share),
         queue_depth_share: shares(depths, measured.queue_depth_share),
         queue_depth_mean: part(depth_sum as f64, ios).filter(|_| known),
@@ -150,7 +152,7 @@ fn figures_by_hand() {
     ];
     let text = serde_json::to_string(&info(&requests)).expect("plain");
     let expected = concat!(
-        r#"{"reads":2,"writes":2,"read_bytes":8192,"written_bytes":8704,"#,
+        r#"{"reads":2,"writes":2,"read_bytes":8192,"written_bytes":8704,"trims":0,"flushes":0,"#,
         r#""size_share":{"<4KB":0.25,"4KB":0.5,"8KB":0.25,"16KB":0.0,"32KB":0.0,"64KB":0.0,"128KB":0.0,"other":0.0},"#,
         r#""queue_depth_share":{"1":0.75,"2":0.25,"3":0.0,"4-5":0.0,"6-10":0.0,"11-20":0.0,"21-32":0.0,">32":0.0},"#,
         r#""queue_depth_mean":1.25,"sequential_share":0.25,"idle_s":1.0,"duration_s":1.0000003,"#,

@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from drivebay.analysis import ladder as ladders
-from drivebay.analysis import latency, stages, timeline
+from drivebay.analysis import latency, stages, steadiness, timeline
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis.figures import SLOW_MS, Figure, PhaseFigures, iops, per_io, rate, sampled
 from drivebay.definitions.suites import spoken
 from drivebay.results.records import PhaseResult
 
+ROUNDED = 0.005
+"""Relative difference below which both kinds of write amplification are one figure."""
 PEAKS = {"power_w_peak_100ms": "highest 100 ms", "power_w_peak_1s": "highest second"}
 
 
@@ -93,11 +95,29 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
             for q, us in step.percentiles_us.items()
         ),
         *slow_shares(phase),
-        per_io("waf", "Write amplification", step.waf, "", n, absent(step.waf)),
+        *of_amplification(phase),
         *of_power([phase]),
         _per_second("temperature_peak", "Peak temperature", peak, "°C", seconds),
         _per_second("throttled_s", "Throttling reported", phase.throttled_s, "s", seconds),
     ]
+
+
+def of_amplification(phase: PhaseFigures, key: str = "", suffix: str = "") -> list[Figure]:
+    """Write amplification by mapping units, and by bytes (JESD218) if it is known; `key` and
+    `suffix` name the phase.
+    """
+    n, waf, by_bytes = phase.step.total_ios, phase.step.waf, phase.metrics.get("waf_bytes")
+    rows = [per_io(f"waf{key}", f"Write amplification{suffix}", waf, "", n, absent(waf))]
+    if by_bytes is not None and waf is not None and abs(by_bytes - waf) > ROUNDED * waf:
+        label = f"Write amplification by bytes (JESD218){suffix}"
+        rows.append(per_io(f"waf_bytes{key}", label, by_bytes, "", n))
+    return rows
+
+
+def unsteady(phase: PhaseFigures) -> str:
+    """Reason why a phase's figures are not those of a steady state; empty if they are."""
+    rates = steadiness.fifths(phase.timeline.rate_mb_s)
+    return steadiness.unsteady({"rate": rates}, freed=phase.metrics.get("freed"))
 
 
 def percentile(q: float, us: float | None, n: int, key: str = "", suffix: str = "") -> Figure:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from drivebay.definitions.suites import Rounds
+from drivebay.definitions.suites.parts import Window
 
 
 @dataclass(frozen=True)
@@ -24,21 +25,14 @@ class PhaseRounds:
 
 
 @dataclass(frozen=True)
-class Tracked:
+class Tracked(Window):
     """Course of one phase from round to round, in the common unit of the tracked phases.
 
-    `values` has all rounds in order; mean, line and excursions are those of the window. `line` is
-    the least-squares line's value in the window's first round, and its rise per round. Excursions
-    are in percent of the mean, as in the criterion.
+    `values` has all rounds in order.
     """
 
     label: str
     values: tuple[float, ...]
-    mean: float
-    line: tuple[float, float]
-    range_percent: float
-    slope_percent: float
-    steady: bool
 
 
 @dataclass(frozen=True)
@@ -100,17 +94,4 @@ def _tracked(label: str, rule: Rounds, values: Sequence[float]) -> Tracked | Non
     window = rule.window(values)
     if window is None:
         return None
-    last = values[-rule.window_rounds :]
-    count = len(last)
-    mean, middle = sum(last) / count, (count - 1) / 2
-    rise = sum((place - middle) * value for place, value in enumerate(last))
-    slope = rise / sum((place - middle) ** 2 for place in range(count))
-    return Tracked(
-        label=label,
-        values=tuple(values),
-        mean=mean,
-        line=(mean - slope * middle, slope),
-        range_percent=window.range_percent,
-        slope_percent=window.slope_percent,
-        steady=window.steady,
-    )
+    return Tracked(**vars(window), label=label, values=tuple(values))

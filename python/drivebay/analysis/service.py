@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from drivebay.analysis import latency
 from drivebay.analysis.figures import Figure, Measured, PhaseFigures, by_key, iops, per_io
-from drivebay.analysis.phases import absent, of_phases, percentile
+from drivebay.analysis.phases import absent, of_amplification, of_phases, percentile
 from drivebay.definitions.suites import Test, spoken
 
 Phases = tuple[PhaseFigures, ...]
@@ -42,12 +42,10 @@ def waf(test: Test, phases: Phases) -> Measured:
     rows = []
     for phase in phases:
         step, suffix = phase.step, f", {spoken(phase.label)}"
-        n, note = step.total_ios, absent(step.waf)
-        name = f"Write amplification{suffix}"
-        rows.append(per_io(f"waf_{phase.label}", name, step.waf, "", n, note))
+        rows += of_amplification(phase, f"_{phase.label}", suffix)
         if (own := phase.metrics.get("waf_handle")) is not None:
             name = f"Write amplification of {phase.workload.place}{suffix}"
-            rows.append(per_io(f"waf_handle_{phase.label}", name, own, "", n))
+            rows.append(per_io(f"waf_handle_{phase.label}", name, own, "", step.total_ios))
         rows.append(iops(f"iops_{phase.label}", f"IOPS{suffix}", step))
     # Phases that run together share one drive, whose figure is reported with the first of them.
     firsts = [phase.label for phase in test.phases if not phase.together]

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from drivebay.results.records import SENSORS
 
 Floats = npt.NDArray[np.float64]
 Marked = npt.NDArray[np.bool_]
@@ -104,9 +107,7 @@ def from_table(series: pa.Table, duration_s: float) -> Timeline:
         rate_mb_s=counts("read_bytes", "write_bytes") / MB,
         latency_ms_mean=values("latency_ns_mean", 1e-6),
         latency_ms_max=values("latency_ns_max", 1e-6),
-        temperature_c=values("temperature_c"),
-        power_w=values("power_w"),
-        throttle_stage=values("throttle_stage"),
+        **{name: values(name) for name in SENSORS},
         seconds_total=duration_s,
         more={name: values(name) for name in _further_columns(series)},
     )
@@ -138,25 +139,20 @@ def _further_columns(series: pa.Table) -> list[str]:
 def joined(parts: list[Timeline]) -> Timeline:
     """Concatenates phases to one timeline; partial seconds in between are dropped."""
 
-    def all_of(name: str) -> Floats:
-        return np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0)])
+    def all_of(name: str, kind: type = float) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, dtype=kind)])
 
+    columns = ("ios", "rate_mb_s", "latency_ms_mean", "latency_ms_max", *SENSORS)
     further = list(dict.fromkeys(name for part in parts for name in part.more))
     more = {
         name: np.concatenate([part.more.get(name, np.full(part.n, np.nan)) for part in parts])
         for name in further
     }
     return Timeline(
-        ios=all_of("ios"),
-        rate_mb_s=all_of("rate_mb_s"),
-        latency_ms_mean=all_of("latency_ms_mean"),
-        latency_ms_max=all_of("latency_ms_max"),
-        temperature_c=all_of("temperature_c"),
-        power_w=all_of("power_w"),
-        throttle_stage=all_of("throttle_stage"),
+        **{name: all_of(name) for name in columns},
         seconds_total=sum(part.seconds_total for part in parts),
         more=more,
-        slowed=np.concatenate([part.slowed for part in parts] or [np.zeros(0, dtype=bool)]),
+        slowed=all_of("slowed", bool),
     )
 
 

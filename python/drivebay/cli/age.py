@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from drivebay.cli import options
@@ -51,7 +52,11 @@ def age(
         "N", "Lives to simulate, for the confidence interval.", min=1, max=100, default=3
     ),
     window: float = option(
-        "N", "Drive writes simulated at each age.", min=0.05, max=100, default=1.0
+        "N",
+        "Minimum drive writes simulated at each age; more until two windows agree.",
+        min=0.05,
+        max=100,
+        default=1.0,
     ),
     changes: options.Set = None,
     chart: Path | None = option("FILE", "Draw a chart of the life into this file (.svg or .png)."),
@@ -99,6 +104,7 @@ def _document(result: Life) -> dict[str, object]:
         "load": result.load,
         "dwpd": result.dwpd,
         "ended": result.ended,
+        "window_errors": result.errors,
         "end": ends,
         "rated_tb": result.rated_tb,
         "rated_load": result.rated_load,
@@ -130,6 +136,7 @@ def _show(result: Life) -> None:
         say(f"note: the lives ended differently: {', '.join(result.ended)}")
     tb, years = result.estimate("written_tb"), result.estimate("years")
     print(f"{result.ended[0]} after {_with_interval(tb)} TB written, {_with_interval(years)} years")
+    print(f"error of windows and leaps, in the interval: {100 * fmean(result.errors):.1f} %")
     uncorrectable_tb = next((age.written_tb for age in life if age.media_errors), None)
     if uncorrectable_tb is not None:
         print(f"first uncorrectable read: by {uncorrectable_tb:,.0f} TB written")

@@ -24,7 +24,7 @@ PANELS = {
         "explain",
         "check-trim",
     ),
-    "Traces and servers": ("trace", "replay", "size", "serve", "ctl", "crash"),
+    "Traces and servers": ("trace", "replay", "size", "serve", "ctl", "crash", "gate"),
     "Model accuracy and experiments": (
         "age",
         "array",

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
 from drivebay.cli import options
-from drivebay.cli.options import argument, option
-from drivebay.cli.output import print_json, table
+from drivebay.cli.options import argument, flag, option
+from drivebay.cli.output import print_json, say, table
 from drivebay.common import units
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ def array(
     scale: float = option(
         "S", "Scale the drives down, to simulate faster.", min=1e-3, max=1, default=1 / 16
     ),
+    settle: bool = flag(
+        "--settle",
+        "First write at random until the rate is steady, for the loads that write at random; "
+        "needs a small --scale.",
+    ),
     seed: int = option("N", "Seed of the drives.", default=1),
     changes: options.Set = None,
     as_json: options.Json = False,
@@ -69,6 +74,7 @@ def array(
             duration_s=duration,
             rebuild_mb_per_s=rebuild_rate,
             scale=scale,
+            settle=settle,
             seed=seed,
             progress=show,
         )
@@ -86,10 +92,16 @@ def _show(survey: Survey) -> None:
     rows = []
     for load, results in by_load.items():
         is_sequential = "stripes" in load
-        rate = [f"{result.mb_per_s if is_sequential else result.iops:,.0f}" for result in results]
+        rate = [
+            f"{result.mb_per_s if is_sequential else result.iops:,.0f}{'*' * bool(result.unsteady)}"
+            for result in results
+        ]
         rows.append((f"{load}, {'MB/s' if is_sequential else 'IOPS'}", *rate))
         rows.append(("  99 % within, us", *(f"{result.p99_us:,.0f}" for result in results)))
     table(("load", *states), rows, right=tuple(range(1, len(states) + 1)))
+    reasons = {f"{result.load}: {result.unsteady}" for result in survey.measured if result.unsteady}
+    for reason in sorted(reasons):
+        say(f"* not steady: {reason}")
     print(f"{survey.capacity_bytes / 1e9:,.0f} GB")
     if survey.rebuild_s is not None:
         print(f"rebuild of a whole member, without a load: {survey.rebuild_s / 60:,.1f} minutes")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,6 +27,18 @@ Examples:
   drivebay crash replay kv.crash 12:lost:40 --nbd unix:/tmp/state.sock""",
 )
 
+Capacity = Annotated[
+    str | None, option("SIZE", "Scale the drive down to at least this capacity (see serve).")
+]
+WriteBack = Annotated[
+    float,
+    option(
+        "N",
+        "Write the workload's open files back and sync its folders N times a second, as happens "
+        "on a busy machine.",
+        min=0,
+    ),
+]
 Rules = Annotated[
     str | None,
     option("DRIVE", "Use the rules of this drive. [default: the recorded drive]", "--drive"),
@@ -52,9 +66,8 @@ def record(
     image: Path | None = option(
         "IMAGE", "Start with the contents of this image (see serve).", "--from"
     ),
-    capacity: str | None = option(
-        "SIZE", "Scale the drive down to at least this capacity (see serve)."
-    ),
+    capacity: Capacity = None,
+    writeback: WriteBack = 0.0,
     pace: Literal["sleep", "hybrid", "spin", "none"] = option(
         None, "Method to meet completion times (see serve).", default="none"
     ),
@@ -65,6 +78,22 @@ def record(
 
     The exit code is that of the workload.
     """
+    more = {"image": image, "pace": pace, "seed": seed}
+    raise SystemExit(_record(drive, changes, capacity, out, command, writeback, **more))
+
+
+def _record(
+    drive: str,
+    changes: list[str] | None,
+    capacity: str | None,
+    out: Path,
+    command: Sequence[str],
+    writeback: float,
+    **more: Any,
+) -> int:
+    """Records a workload; returns its exit code, as a shell does for a signal. `more` is for
+    `serving.Drive`.
+    """
     from drivebay import serving
     from drivebay.cli.target import modified_profile
     from drivebay.crash import recording
@@ -73,16 +102,18 @@ def record(
     profile = modified_profile(drive, changes)
     if capacity is not None:
         profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
-    served = serving.Drive(profile=profile, image=image, pace=pace, seed=seed)
-    code = recording.record(served, out, command)
+    served = serving.Drive(profile=profile, **more)
+    code = recording.record(served, out, command, writeback)
     say(f"recorded: {out}, {units.si_bytes(out.stat().st_size)}")
-    raise SystemExit(code if code >= 0 else 128 - code)  # a shell's exit code for a signal
+    return code if code >= 0 else 128 - code
 
 
 @app.command(
     epilog="""\b
 Examples:
   drivebay crash run kv.crash -- ./check {}
+  drivebay crash run kv.crash --workload './workload {}' --budget 1200 \\
+      --junit out.xml --sarif out.sarif -- ./check {}
   drivebay crash run fs.crash --states 2000 -- e2fsck -fn {}
   drivebay crash run kv.crash --drive 7450-pro-960 -- ./check {}
   drivebay crash run kv.crash --ignore-flush -- ./check {}
@@ -101,15 +132,31 @@ def run(
     out: Path | None = option(
         "FOLDER", "Folder for the verdicts; an existing run is continued. [default: RECORDING.run]"
     ),
+    workload: str | None = option(
+        "COMMAND",
+        "Record this command first, on --drive (sm951-nvme-256) with --capacity (64MiB); see "
+        "record.",
+    ),
+    capacity: Capacity = None,
+    writeback: WriteBack = 0.0,
+    junit: Path | None = option("FILE", "Write the failures as JUnit XML."),
+    sarif: Path | None = option("FILE", "Write the failures as SARIF 2.1.0."),
+    budget: float | None = option("SECONDS", "Time limit of the whole command.", min=1),
     states: int = option("N", "Limit of states to check.", min=1, default=10_000),
     timeout: float = option(
         "SECONDS", "Time after which a check counts as hanging.", min=0.001, default=60.0
     ),
     drive: Rules = None,
     changes: options.Set = None,
+    rules: Literal["nvme", "ata", "disk"] | None = option(
+        None,
+        "Include what this standard permits for data that was not durable: garbage, sheared "
+        "sectors, read errors. [default: none]",
+    ),
     atomic: str | None = option(
         "SIZE",
-        "Unit that a power cut never tears, 512B to 1MiB. [default: the drive's mapping unit]",
+        "Unit that a power cut never tears, 512B to 1MiB; for --rules nvme the AWUPF. [default: "
+        "the drive's mapping unit; with --rules 512B]",
     ),
     ignore_flush: bool = flag("--ignore-flush", "Use the rules of a drive that ignores flushes."),
     after: str | None = option("MARK", "Cut the power only after the first mark with this text."),
@@ -126,9 +173,19 @@ def run(
     lose. If there are too many states, a sample is checked, and the report says so.
     """
     from drivebay.cli.progress import LINE_EVERY_S, status
+    from drivebay.common.errors import UserError
+    from drivebay.crash import reports, words
     from drivebay.crash import run as runs
 
-    fields = _fields(recording, check, drive, changes, atomic, ignore_flush, after)
+    deadline = None if budget is None else time.monotonic() + budget
+    if workload is not None:
+        command = shlex.split(workload)
+        size = capacity or "64MiB"
+        made = drive or "sm951-nvme-256"
+        if code := _record(made, changes, size, recording, command, writeback, pace="none"):
+            raise UserError(f"the workload fails: exit code {code}", "its output is above")
+        drive = changes = None  # the recording has the drive's rules
+    fields = _fields(recording, check, drive, changes, rules, atomic, ignore_flush, after)
     fields |= {"states": states, "seed": seed, "timeout_s": timeout}
     folder = out or recording.with_name(recording.name + ".run")
     with status(LINE_EVERY_S) as update:
@@ -140,27 +197,25 @@ def run(
                 f"{done:,} of {total:,} states checked, {failed:,} failed"
             ),
             scratch,
+            deadline,
         )
     say_notes(outcome.notes)
     smallest = {failure.states[0]: failure.smallest for failure in outcome.failures}
     failed = outcome.failed
+    core = runs.Asked(**fields).open()
+    texts = reports.paragraphs(outcome, core, f"seed {seed}; drivebay crash replay {folder}")
+    reports.write(junit, sarif, outcome, texts, check)
     if as_json:
         more = {"failed": failed, "smallest": smallest, "notes": outcome.notes}
         print_json({"states": len(outcome.verdicts), "coverage": outcome.coverage, **more})
     else:
-        from drivebay.crash import words
-
         show(words.covered(outcome.coverage, len(outcome.verdicts)) + f"; {len(failed):,} failed")
-        core = runs.Asked(**fields).open()
         for failure in outcome.failures:
             similar = f" and {len(failure.states) - 1:,} similar" * (len(failure.states) > 1)
             show("", f"smallest failing state for {failure.states[0]}{similar}: {failure.smallest}")
             show(*words.timeline(core.timeline(failure.smallest)))
             output = failure.verdict.said or "nothing"
-            show(
-                f"output of the check: {output}",
-                f"drivebay crash replay {folder} {failure.smallest}",
-            )
+            show(f"output of the check: {output}", texts[failure.smallest])
     raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_USAGE if outcome.is_void else EXIT_DONE)
 
 
@@ -169,6 +224,7 @@ def _fields(
     check: list[str],
     drive: str | None,
     set_: list[str] | None,
+    rules: Literal["nvme", "ata", "disk"] | None,
     atomic: str | None,
     ignore_flush: bool,
     after: str | None,
@@ -180,6 +236,8 @@ def _fields(
     if set_ and drive is None:
         raise UserError("--set needs --drive", "--drive sm951-nvme-256 --set ignore_flush")
     changes: dict[str, Any] = {"ignores_flush": True} if ignore_flush else {}
+    if rules is not None:
+        changes |= {"standard": rules, "atomic_bytes": 512}
     if atomic is not None:
         size = units.parse_bytes(atomic, option="--atomic")
         if not 512 <= size <= 1 << 20 or size & (size - 1):
@@ -242,9 +300,9 @@ def _opened(place: Path, drive: str | None) -> Asked:
     from drivebay.crash import run as runs
 
     if not place.is_dir():
-        return runs.Asked(**_fields(place, [], drive, None, None, False, None))
+        return runs.Asked(**_fields(place, [], drive, None, None, None, False, None))
     run = runs.read(place)
-    fields = _fields(Path(run["recording"]), [], drive, None, None, False, run["after"])
+    fields = _fields(Path(run["recording"]), [], drive, None, None, None, False, run["after"])
     return runs.Asked(**(fields | {"changes": run["rules"]}))
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import say, short, show
-from drivebay.lab.imports import AUTO, IMPORTERS, import_files
+from drivebay.cli.output import print_json, say, short, show
+from drivebay.lab.imports import AUTO, IMPORTERS, import_files, opened
 
 app = options.Verb(help="Import results of other tools.")
 
@@ -37,7 +38,7 @@ def _command(name: str) -> Callable[..., None]:
     """The command of an importer, or of `AUTO`."""
 
     def run(
-        files: list[Path] = argument("FILE...", "Output of the program."),
+        files: list[Path] = argument("FILE...", "Output of the program; - for standard input."),
         out: Path = option("DIR", "Result folder to create.", show_default=True),
         drive: str | None = option(
             "NAME", "Name of the drive. [default: the file or device that the program used]"
@@ -48,17 +49,30 @@ def _command(name: str) -> Callable[..., None]:
             "multiplies times.",
             default="1",
         ),
+        as_json: options.Json = False,
     ) -> None:
         from drivebay import results
         from drivebay.cli import report
         from drivebay.common import units
+        from drivebay.lab.judge import flaws
 
         scale = units.parse_ratio(time_scale, option="--time-scale")
-        folder = import_files(name, files, out, drive=drive, time_scale=scale)
-        for step in results.load(folder).steps:
-            for warning in step.conditions().get("warnings", ()):
-                say(f"warning: {step.test.id}: {warning}")
-        show(f"result  {short(folder)}", f"report  {short(report.write(folder))}")
+        with opened(files) as paths:
+            folder = import_files(name, paths, out, drive=drive, time_scale=scale)
+            judged = flaws(paths)
+        steps = results.load(folder).steps
+        warnings = {step.id: list(step.conditions().get("warnings", ())) for step in steps}
+        page = report.write(folder)
+        if as_json:
+            places = {"result": str(folder), "report": str(page)}
+            print_json({**places, "warnings": warnings, "judge": [asdict(one) for one in judged]})
+            return
+        for step, sentences in warnings.items():
+            for warning in sentences:
+                say(f"warning: {step}: {warning}")
+        for entry in judged:
+            say(f"judge: {entry.sentence}")
+        show(f"result  {short(folder)}", f"report  {short(page)}")
 
     return run
 

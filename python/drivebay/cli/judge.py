@@ -23,7 +23,7 @@ Examples:
   drivebay judge old/*.json forum.txt --json"""
 )
 def judge(
-    files: list[Path] = argument("FILE...", "fio's JSON or text."),
+    files: list[Path] = argument("FILE...", "fio's JSON or text; - for standard input."),
     as_json: options.Json = False,
 ) -> None:
     """Look for flaws in results of fio that physics shows.
@@ -33,18 +33,22 @@ def judge(
     rests on, and flaws have a run that settles them. Logs in the file's folder are used. Exit code
     1 if a flaw is shown.
     """
+    from drivebay.lab.imports import opened
+    from drivebay.lab.judge import FLAWS
     from drivebay.lab.judge import judge as judge_files
 
     rows = []
-    for path, judgements in judge_files(files):
-        lines = [str(path)]
-        for entry in judgements:
-            rows.append({"file": printable(str(path)), **asdict(entry)})
-            lines += [f"  {entry.title}: {entry.verdict}", f"    job {entry.job}: {entry.reason}"]
-            if entry.verdict in ("shown", "likely"):
-                lines.append(f"    to settle it: {entry.settle}")
-        if not as_json:
-            show(*lines)
+    with opened(files) as paths:
+        for name, (_, judgements) in zip(files, judge_files(paths), strict=True):
+            lines = [str(name)]
+            for entry in judgements:
+                rows.append({"file": printable(str(name)), **asdict(entry)})
+                lines += [f"  {entry.title}: {entry.verdict}"]
+                lines += [f"    job {entry.job}: {entry.reason}"]
+                if entry.verdict in FLAWS:
+                    lines.append(f"    to settle it: {entry.settle}")
+            if not as_json:
+                show(*lines)
     if as_json:
         print_json(rows)
     if any(row["verdict"] == "shown" for row in rows):

@@ -260,7 +260,7 @@ def _run(target: Target, test: Test, seed: int) -> PhaseResult:
 
 def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, str]]:
     law = "agrees" if bench.little_holds else "DOES NOT AGREE: time is missing"
-    waf = result.metrics.get("waf")
+    waf, by_bytes = (result.metrics.get(name) for name in ("waf", "waf_bytes"))
     return [
         ("reads", f"{result.reads:,}"),
         ("writes", f"{result.writes:,}"),
@@ -275,7 +275,8 @@ def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, s
         (f"by Little's law ({law})", number(bench.little)),
         ("busy time", known(bench.busy_s, " s")),
         ("wall time", known(bench.wall_s, " s")),
-        *([] if waf is None else [("write amplification", number(waf))]),
+        *([] if waf is None else [("write amplification by mapping units", number(waf))]),
+        *([] if by_bytes is None else [("write amplification by bytes", number(by_bytes))]),
     ]
 
 

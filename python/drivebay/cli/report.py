@@ -77,9 +77,13 @@ def write(
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         must_exist(folders)
         return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
-    folders = tuple(result.folder for result in shown(folders))
+    from drivebay.lab.judge import of_result
+
+    results = shown(folders)
+    folders = tuple(result.folder for result in results)
+    remarks = {result.folder: [entry.sentence for entry in of_result(result)] for result in results}
     return drivebay.report.write(
-        list(folders), out, intervals=intervals, **_known(folders, competitors)
+        list(folders), out, intervals=intervals, remarks=remarks, **_known(folders, competitors)
     )
 
 

@@ -464,12 +464,10 @@ def _most_important(figures: Sequence[Headline], most: int) -> list[Headline]:
 def _print_headline(figures: Sequence[Headline]) -> None:
     """Prints the headline figures along with published ones.
 
-    A virtual drive's figure has its 90 % interval; other figures have the spread, the standard
-    deviation of the samples.
+    A virtual drive's figure has its 90 % interval in per cent; other figures have the spread, the
+    standard deviation of the samples.
     """
     from rich.console import Console
-
-    from drivebay.analysis.fidelity import interval_words
 
     narrow = sys.stdout.isatty() and Console().width < NARROW
     rows = []
@@ -480,10 +478,7 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         if figure.value is not None:
             value = f"{number(figure.value)} {figure.unit}".strip()
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
-        if interval := interval_words(figure.interval, number) or figure.unlike:
-            value = f"{value}, {interval}"
-        if figure.interval is not None:
-            spread = ""
+        spread = _interval_in_percent(figure) or figure.unlike or spread
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None
         name = "" if figure.test_id == last else figure.test_id
@@ -499,7 +494,7 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         if figure.published_text:
             show(f"    published {figure.published_text}  {_error(figure)}".rstrip())
     if not narrow:
-        headers = ("test", "figure", "result", "spread", "n", "published", "error")
+        headers = ("test", "figure", "result", "±", "n", "published", "error")
         used = [at for at in range(len(headers)) if any(row[at] for row in rows)]
         kept = [tuple(row[at] for at in used) for row in rows]
         right = tuple(used.index(at) for at in (2, 3, 4) if at in used)
@@ -507,6 +502,17 @@ def _print_headline(figures: Sequence[Headline]) -> None:
     for note in notes:
         show(f"note  {note}")
     print()
+
+
+def _interval_in_percent(figure: Headline) -> str:
+    """Formats an interval by its distances from the value: "± 12 %", or "-40 % +70 %" if one is
+    more than a fifth larger; empty without an interval."""
+    if figure.interval is None or not figure.value:
+        return ""
+    low, high = (100 * abs(end / figure.value - 1) for end in sorted(figure.interval))
+    if max(low, high) <= 1.2 * min(low, high):
+        return f"± {max(low, high):.2g} %"
+    return f"-{low:.2g} % +{high:.2g} %"
 
 
 def _error(figure: Headline) -> str:

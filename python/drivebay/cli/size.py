@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import known, print_json, table
+from drivebay.cli.output import known, print_json, say, table
 from drivebay.common import units
 from drivebay.common.errors import UserError
 
@@ -27,6 +26,7 @@ Examples:
   drivebay size pm9a3-960 kv_trace.csv                 by kv_cache_benchmark
   drivebay size pm9a3-960 conversation_trace.jsonl --model llama3.1-70b
   drivebay size 980-pro-1tb checkpoint:105GB/600s --layout files
+  drivebay size pm9a3-960 kv_trace.csv --list 7450-max-800,p5520-1920
 
 \b
 Formats, layouts and accuracy: docs/concepts/models.md.""",
@@ -64,8 +64,17 @@ def size(
     ),
     scale: float = option(
         "S",
-        "Scale the drive (not the objects) down, to simulate faster; years are of the whole drive.",
+        "Scale the drive (not the objects) down, to simulate faster; years are of the whole drive. "
+        "The next possible share is taken.",
+        min=1e-3,
+        max=1,
         default=1.0,
+    ),
+    others: str = option(
+        "NAMES",
+        "Further drives to compare, separated by commas.",
+        "--list",
+        default="",
     ),
     seed: int = option("N", "Seed of the drive.", default=1),
     changes: options.Set = None,
@@ -80,24 +89,34 @@ def size(
     from drivebay.cli.progress import status
     from drivebay.library import objects
 
-    chosen = library.drive(drive).with_(*(changes or ()))
-    accesses = _objects(trace, model, tier, chosen.capacity_bytes * scale * share)
+    names = [drive, *filter(None, others.split(","))]
+    drives = {name: library.drive(name).with_(*(changes or ())) for name in names}
+    smallest = min(chosen.capacity_bytes for chosen in drives.values())
+    accesses = _objects(trace, model, tier, smallest * scale * share)
+    sized = {}
     with status() as show:
-        show(f"{len(accesses):,} object accesses")
-        sized = objects.size(
-            chosen,
-            accesses,
-            layout=layout,
-            share=share,
-            speed=speed,
-            passes=passes,
-            scale=scale,
-            seed=seed,
-        )
+        for name, chosen in drives.items():
+            show(f"{name}: {len(accesses):,} object accesses")
+            sized[name] = objects.size(
+                chosen,
+                accesses,
+                layout=layout,
+                share=share,
+                speed=speed,
+                passes=passes,
+                scale=scale,
+                seed=seed,
+            )
     if as_json:
-        print_json({name: _finite(value) for name, value in asdict(sized).items()})
-    else:
-        table(("figure", "value"), _rows(sized), right=(1,))
+        figures = {name: asdict(found) for name, found in sized.items()}
+        print_json(figures if others else figures[drive])
+        return
+    columns = [_rows(found, is_burst=trace.startswith(CHECKPOINT)) for found in sized.values()]
+    rows = [(label, *(column[label] for column in columns)) for label in columns[0]]
+    table(("figure", *sized), rows, right=tuple(range(1, len(sized) + 1)))
+    for name, found in sized.items():
+        if found.unsteady:
+            say(f"note: {name}: not steady: {found.unsteady}")
 
 
 def _objects(trace: str, model: str, tier: str, space_bytes: float) -> Objects:
@@ -123,27 +142,26 @@ def _objects(trace: str, model: str, tier: str, space_bytes: float) -> Objects:
     return objects.checkpoints(size_bytes=size_bytes, every_s=every_s)
 
 
-def _finite(value: object) -> object:
-    if isinstance(value, tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _rows(sized: Sized) -> list[tuple[str, str]]:
+def _rows(sized: Sized, *, is_burst: bool) -> dict[str, str]:
     def percentiles(us: tuple[float, float, float]) -> str:
         return " / ".join(known(value / 1e3, " ms") for value in us)
 
-    return [
-        ("read", known(sized.read_mb_per_s, " MB/s")),
-        ("written", known(sized.write_mb_per_s, " MB/s")),
-        ("reads, 50 / 99 / 99.9 %", percentiles(sized.read_us)),
-        ("writes, 50 / 99 / 99.9 %", percentiles(sized.write_us)),
-        ("delay at the end of the trace", known(sized.behind_s, " s")),
-        ("write amplification", known(sized.waf)),
-        ("mean power", known(sized.power_w, " W")),
-        ("written per day at this pace", known(sized.written_tb_per_day, " TB")),
-        ("years until the maker's rating", known(sized.years_rated)),
-        ("years until blocks reach their cycles", known(sized.years_flash)),
-        ("reads of evicted objects", f"{sized.misses:,}"),
-        ("objects evicted", f"{sized.evictions:,}"),
-    ]
+    bursts = ("restore", "longest checkpoint") if is_burst else ("longest read", "longest write")
+    unsteady = ", not steady" if sized.unsteady else ""
+    return {
+        "read": known(sized.read_mb_per_s, " MB/s"),
+        "written": known(sized.write_mb_per_s, " MB/s"),
+        "reads, 50 / 99 / 99.9 %": percentiles(sized.read_us),
+        "writes, 50 / 99 / 99.9 %": percentiles(sized.write_us),
+        bursts[1]: known(sized.longest_write_s, " s"),
+        bursts[0]: known(sized.longest_read_s, " s"),
+        "delay at the end of the trace": known(sized.behind_s, " s"),
+        "write amplification, mapping units": f"{known(sized.waf)}{unsteady}",
+        "write amplification, bytes (JESD218)": f"{known(sized.waf_bytes)}{unsteady}",
+        "mean power": known(sized.power_w, " W"),
+        "written per day at this pace": known(sized.written_tb_per_day, " TB"),
+        "years until the maker's rating": known(sized.years_rated),
+        "years until the spare flash is gone": known(sized.years_flash),
+        "reads of evicted objects": f"{sized.misses:,}",
+        "objects evicted": f"{sized.evictions:,}",
+    }

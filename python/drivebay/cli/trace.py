@@ -35,7 +35,7 @@ Examples:
 \b
 Formats: msr, systor, alibaba, tencent, k5cloud, vscsi, vscsi-binary,
 libcachesim, oracle-general, meta, spc, mqsim, disksim, blkparse, ftrace,
-biosnoop, etw, iolog, csv, parquet;
+ftrace-nvme, fiu, biosnoop, etw, iolog, csv, parquet;
 each (except parquet) also compressed with gzip, bzip2, zstd or xz.
 
 \b
@@ -185,9 +185,9 @@ def synth(
 
 
 def _describe(described: traces.Described, *, as_json: bool) -> None:
-    figures = described.figures
+    figures, summary = described.figures, described.summary
     if as_json:
-        print_json(figures)
+        print_json({"format": summary.format, "format_why": summary.why, **figures})
         return
 
     def size(key: str) -> str:
@@ -198,11 +198,13 @@ def _describe(described: traces.Described, *, as_json: bool) -> None:
 
     addresses = f"{size('address_start_bytes')} to {size('address_end_bytes')}"
     rows = [
-        ("format", described.summary.format),
+        ("format", f"{summary.format} ({summary.why})" if summary.why else summary.format),
         ("reads", f"{figures['reads']:,}"),
         ("writes", f"{figures['writes']:,}"),
         ("read", size("read_bytes")),
         ("written", size("written_bytes")),
+        ("trims", f"{figures['trims']:,}"),
+        ("flushes", f"{figures['flushes']:,}"),
         ("devices", f"{figures['devices']:,}"),
         ("addresses", addresses),
         ("footprint", size("footprint_bytes")),

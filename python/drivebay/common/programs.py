@@ -19,6 +19,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+NVME_3 = {
+    "smart-log": ("log", "smart"),
+    "sanitize-log": ("log", "sanitize"),
+    "id-ctrl": ("id", "ctrl"),
+    "id-ns": ("id", "ns"),
+    "list-ns": ("id", "ns-list"),
+}
+"""Words of nvme-cli 3 for commands that only read; its builds may lack the old ones
+(nvme-cmds-deprecated.c)."""
 ANSWER_BYTES_MAX = 2**24
 """Of output and of complaints, each. guess: 100 times the longest seen, 130 KB of QEMU's list of
 devices."""
@@ -43,7 +52,8 @@ def ask(
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs a program in the C locale and returns its result. `typed` is its input, `more` are
     additional environment variables; it runs in `folder`, or in drivebay's own working directory.
-    Raises NoAnswer if it cannot be started, exceeds `timeout_s`, or prints over `ANSWER_BYTES_MAX`.
+    A command of nvme-cli that fails is asked in the words of version 3, too (`NVME_3`). Raises
+    NoAnswer if it cannot be started, exceeds `timeout_s`, or prints over `ANSWER_BYTES_MAX`.
     """
     environment = {**os.environ, "LC_ALL": "C", **(more or {})}
     deadline = time.monotonic() + timeout_s
@@ -70,6 +80,12 @@ def ask(
         raise NoAnswer(f"{command[0]} timed out after {timeout_s:g} seconds") from None
     except (OSError, subprocess.SubprocessError) as problem:
         raise NoAnswer(str(problem)) from None
+    words = NVME_3.get(command[1], ()) if Path(command[0]).name == "nvme" and command[1:] else ()
+    if process.returncode and words:
+        newer = [command[0], *words, *command[2:]]
+        answer = ask(newer, timeout_s=timeout_s, typed=typed, more=more, folder=folder)
+        if not answer.returncode:
+            return answer
     return subprocess.CompletedProcess(command, process.returncode, output, complaints)
 
 

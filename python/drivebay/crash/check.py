@@ -87,7 +87,9 @@ class Checker:
     def __call__(self, state: str) -> Verdict:
         """Returns the verdict on a state."""
         self._view.show(self._states, state)
-        return self._judge(state, self._states.mark_of(state))
+        damage = self._states.timeline(state)["damage"] if "+unreadable" in state else None
+        unreadable = f"{damage[1]}+{damage[2]}" if damage else ""
+        return self._judge(state, self._states.mark_of(state), unreadable)
 
     def empty(self, mark: str | None) -> Verdict:
         """Returns the verdict on a drive of zeros; `mark` is the last mark that the workload had
@@ -96,13 +98,14 @@ class Checker:
         self._view.clear(self._states)
         return self._judge("empty", mark)
 
-    def _judge(self, state: str, mark: str | None) -> Verdict:
+    def _judge(self, state: str, mark: str | None, unreadable: str = "") -> Verdict:
         self._writers.forget()
         environment = {
             **os.environ,
             "DRIVEBAY_DISK": str(self.path),
             "DRIVEBAY_STATE": state,
             "DRIVEBAY_MARK": mark or "",
+            "DRIVEBAY_UNREADABLE": unreadable,
         }
         words = [word.replace(DISK, str(self.path)) for word in self._words]
         self._said.seek(0)

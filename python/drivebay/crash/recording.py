@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import os
+import random
 import shutil
 import subprocess
 import tempfile
@@ -14,14 +17,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from drivebay import serving
+from drivebay.common import threads
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.common.files import system_errors
 
 FUSE_WAIT_S = 30.0
 DISK = "{}"
+WRITE_AND_WAIT = 7
+"""sync_file_range(2): writes the data of a file back, without a flush of the drive."""
 
 
-def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
+def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: float = 0.0) -> int:
     """Runs a command on a served drive, records the drive's commands, and returns the exit code.
 
     The command finds the drive at $DRIVEBAY_NBD, a URI, and $DRIVEBAY_CONTROL, the control socket,
@@ -29,6 +35,7 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
     libnbd's nbdfuse: writes go to the drive at once, fsync is a flush. Raises UserError if the file
     exists, or an option is not possible; EnvironmentProblem if the command or nbdfuse is missing.
     `drive`: the served drive. `out`: the recording, a new file. `command`: words, without a shell.
+    `writeback`: times a second at which files of the command are written back.
     """
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as name:
         folder = Path(name)
@@ -52,7 +59,13 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
             with system_errors(
                 f"{words[0]} cannot be started", "the command stands behind --, its program first"
             ):
-                return subprocess.run(words, env=environment, check=False).returncode
+                process = subprocess.Popen(words, env=environment)
+            if writeback:
+                choose = random.Random(1)
+                call = functools.partial(_write_back, process.pid, choose)
+                resources.enter_context(threads.repeated(call, every_s=1 / writeback))
+            with process:
+                return process.wait()
 
 
 @contextlib.contextmanager
@@ -98,3 +111,25 @@ def _disk(uri: str, folder: Path) -> Iterator[Path]:
         finally:
             subprocess.run(["fusermount3", "-u", "-z", str(there)], check=False)
             fuse.terminate()
+
+
+def _write_back(root: int, choose: random.Random) -> None:
+    """Writes half of the open files of a process and its children back, and syncs half of their
+    working folders, as the kernel's write-back and another program's fsync do on a busy machine.
+
+    Left out: processes inside of a guest system, and files that are closed.
+    """
+    sync_file_range, whole = ctypes.CDLL(None).sync_file_range, ctypes.c_int64(0)
+    pids = [root]
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            pids += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+            for path in (Path(f"/proc/{pid}/cwd"), *Path(f"/proc/{pid}/fd").iterdir()):
+                is_folder = path.is_dir()
+                if choose.random() < 0.5 and (is_folder or path.is_file()):
+                    file = os.open(path, os.O_RDONLY)
+                    if is_folder:
+                        os.fsync(file)
+                    else:
+                        sync_file_range(file, whole, whole, WRITE_AND_WAIT)
+                    os.close(file)

@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import os
 import queue
+import random
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -104,6 +107,7 @@ def run(
     jobs: int | None,
     tell: Callable[[int, int, int], None],
     scratch: Path | None = None,
+    deadline: float | None = None,
 ) -> Outcome:
     """Checks the states of a recording that have no verdict in the folder yet. Raises UserError if
     the file is not a recording, the folder belongs to another run, or the check fails although
@@ -117,6 +121,9 @@ def run(
     jobs : checks at a time; None is one for each processor.
     tell : called with states checked, all, and failures.
     scratch : where the files of states are; None is TMPDIR's.
+    deadline : value of time.monotonic() after which no state is checked; a fifth of the time until
+        then is kept for minimising. The states are then in random order, so that all cuts have a
+        share.
     """
     states = asked.open()
     info: dict[str, Any] = states.info()
@@ -136,16 +143,24 @@ def run(
                 f"the check fails although nothing is lost: {_line(whole)}",
                 f"mend the check first: drivebay crash replay {folder} {last}",
             )
-        _check_all(states, asked, names, found, journal, jobs, place, tell)
+        order = list(range(0, len(names), CHUNK))
+        end = math.inf
+        if deadline is not None:
+            random.Random(asked.seed).shuffle(order)
+            end = deadline - (deadline - time.monotonic()) / 5
+        chunks = [names[at : at + CHUNK] for at in order]
+        _check_all(states, asked, chunks, found, journal, jobs, place, tell, end)
         ordered = {name: found[name] for name in names if name in found}
         notes = list(_notes(info, empty))
+        if len(ordered) < len(names):
+            notes.append(f"the time ended after {len(ordered):,} of {len(names):,} states")
         if info["marks"] and not _is_at_risk_at_a_mark(states, coverage["cuts"]):
             notes.append(
                 "at every mark the drive had flushed all that it was given since the first: if a "
                 "file system is in between, it never wrote back by itself, and losses of that "
-                "were not seen"
+                "were not seen (record --writeback 200)"
             )
-        failures = list(_failures(states, ordered, one, notes))
+        failures = list(_failures(states, ordered, one, notes, deadline or math.inf))
     return Outcome(
         verdicts=ordered,
         failures=failures,
@@ -157,7 +172,11 @@ def run(
 
 
 def _failures(
-    states: _core.CrashStates, verdicts: Mapping[str, Verdict], check: Checker, notes: list[str]
+    states: _core.CrashStates,
+    verdicts: Mapping[str, Verdict],
+    check: Checker,
+    notes: list[str],
+    deadline: float,
 ) -> Iterator[Failure]:
     """Groups failing states by kind and minimises each kind; adds a note for a kind that fails only
     sometimes.
@@ -174,7 +193,7 @@ def _failures(
             continue
 
         def fails(state: str, kind: str = kind) -> bool:
-            return check(state).alike == kind
+            return time.monotonic() < deadline and check(state).alike == kind
 
         fewest = minimise(states, names[0], fails, TESTS_MAX // len(shown))
         if fewest not in seen:
@@ -190,6 +209,11 @@ def _notes(info: Table, empty: Verdict) -> Iterator[str]:
         yield "warning: the workload has no flush and no FUA: the drive has promised it nothing"
     elif info["rules"]["ignores_flush"]:
         yield "the drive ignores flushes: a program that is right will fail"
+    if info["flushes"] and not info["fua"]:
+        yield (
+            "no command had FUA: nbdfuse and loop devices turn it into a flush of everything, and "
+            "losses that FUA alone permits were not seen"
+        )
     if info["rules"]["protected"]:
         yield "the drive has power-loss protection: only what had not completed can be lost"
     if not info["marks"]:
@@ -218,18 +242,19 @@ def _line(verdict: Verdict) -> str:
 def _check_all(
     states: _core.CrashStates,
     asked: Asked,
-    names: Sequence[str],
+    chunked: Sequence[Sequence[str]],
     found: dict[str, Verdict],
     journal: TextIO,
     jobs: int | None,
     place: Path,
     tell: Callable[[int, int, int], None],
+    end: float,
 ) -> None:
     """Checks the states without a verdict, and adds the verdicts to `found` and to the journal."""
-    left = [name for name in names if name not in found]
     chunks: queue.SimpleQueue[Sequence[str]] = queue.SimpleQueue()
-    for at in range(0, len(left), CHUNK):
-        chunks.put(left[at : at + CHUNK])
+    for chunk in chunked:
+        chunks.put([name for name in chunk if name not in found])
+    total = sum(map(len, chunked))
     lock, stopped = threading.Lock(), threading.Event()
     failures = sum(verdict.failed for verdict in found.values())
 
@@ -246,8 +271,8 @@ def _check_all(
                         found[name] = verdict
                         failures += verdict.failed
                         journal.write(json.dumps({"state": name, **vars(verdict)}) + "\n")
-                        tell(len(found), len(names), failures)
-                    if stopped.is_set():
+                        tell(len(found), total, failures)
+                    if stopped.is_set() or time.monotonic() > end:
                         return
 
     threads.together([work] * (jobs or os.cpu_count() or 1), stop=stopped.set)

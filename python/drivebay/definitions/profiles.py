@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,6 +79,11 @@ class Profile:
     def flash_bytes(self) -> int:
         """Physical capacity without bad superblocks."""
         return flash_bytes(self.raw)
+
+    @property
+    def superblock_bytes(self) -> float:
+        """Data of a superblock with all bits per cell; NaN for media without erases."""
+        return superblock_bytes(self.raw)
 
     @property
     def memory_bytes(self) -> int:
@@ -198,6 +204,14 @@ def flash_bytes(raw: Mapping[str, Any]) -> int:
     blocks = nand["blocks_per_plane"] - nand["bad_superblocks"]
     planes = nand["channels"] * nand["dies_per_channel"] * nand["planes"]
     return int(planes * blocks * nand["pages_per_block"] * nand["page_kib"] * 1024)
+
+
+def superblock_bytes(raw: Mapping[str, Any]) -> float:
+    """Data of a profile's superblock with all bits per cell; NaN for media without erases."""
+    nand = raw["nand"]
+    if nand.get("in_place", {}).get("value"):
+        return math.nan
+    return flash_bytes(raw) / (nand["blocks_per_plane"]["value"] - nand["bad_superblocks"]["value"])
 
 
 def from_resolved(raw: Mapping[str, Any]) -> Profile:

@@ -41,7 +41,7 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
     """
     raw = profile.resolved()
     whole = int(raw["nand"]["pages_per_block"]["value"])
-    exact = Fraction(share).limit_denominator(4096) if 0 < share <= 1 else Fraction(0)
+    exact = Fraction(share).limit_denominator(max(4096, whole)) if 0 < share <= 1 else Fraction(0)
     pages = whole * exact
     if pages.denominator != 1 or pages < 2:
         near = max(2, min(whole, round(pages)))
@@ -62,6 +62,13 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
     if heat:
         _scale_heat(raw.get("thermal", {}), exact)
     return from_resolved(raw)
+
+
+def near(profile: Profile, share: float) -> float:
+    """Returns the share next to `share` to which the drive can be scaled."""
+    whole = int(profile.raw["nand"]["pages_per_block"]["value"])
+    step = next(step for step in (12, 4, 3, 2, 1) if whole % step == 0)
+    return min(1.0, max(step, step * round(whole * share / step)) / whole)
 
 
 def with_load(step: Part, **changes: Any) -> Part:

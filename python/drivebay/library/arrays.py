@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from statistics import fmean
+from typing import Literal, TypeVar, get_args
 
 from drivebay._core import VirtualArray
+from drivebay.analysis.steadiness import RULE
 from drivebay.common.errors import UserError
+from drivebay.definitions.scaling import near
 from drivebay.library.drives import FILL, REST_S, Device, Drive
 from drivebay.library.load import Workload, jobs_of
-from drivebay.library.result import Result
+from drivebay.library.result import Result, results_of
 
 Level = Literal["0", "1", "10", "5", "6"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+Target = TypeVar("Target", Device, "Array")
 WHOLE = -1
 """Marks a member whose data is valid up to its end."""
 CHUNK_BYTES = 512 * 1024
@@ -114,10 +118,8 @@ class Array:
         seeds, cores = jobs_of(jobs, seed, self.runs + 1, self.capacity_bytes)
         results = self._core.run_jobs(cores, rebuild_rate=_rate(rebuild_mb_per_s))
         self.runs += 1
-        return {
-            name: Result(self.title, load, seeds[name], core)
-            for (name, load), core in zip(jobs.items(), results, strict=True)
-        }
+        size = fmean(device.drive.superblock_bytes for device in self.devices)
+        return results_of(self.title, jobs, seeds, results, size)
 
     @property
     def title(self) -> str:
@@ -205,6 +207,8 @@ class Measured:
         Their names; the states are those of `survey`.
     iops, mb_per_s, mean_us, p99_us
         Rates, and latencies in microseconds.
+    unsteady
+        Reason why they are not those of a steady state; empty if they are.
     """
 
     load: str
@@ -213,6 +217,7 @@ class Measured:
     mb_per_s: float
     mean_us: float
     p99_us: float
+    unsteady: str
 
 
 @dataclass(frozen=True)
@@ -244,6 +249,7 @@ def survey(
     duration_s: float = 5.0,
     rebuild_mb_per_s: float | None = None,
     scale: float = 1.0,
+    settle: bool = False,
     seed: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Survey:
@@ -253,11 +259,14 @@ def survey(
     Parameters
     ----------
     scale
-        Share of the drives' capacity; the rebuild time is given for whole drives.
+        Share of the drives' capacity, or the next possible one; the rebuild time is given for whole
+        drives.
+    settle
+        Write at random until the rate is steady, before the loads that write at random.
     progress
         Called with the name of the current step.
     """
-    small = drive if scale == 1.0 else drive.scaled(scale)
+    small = drive if scale == 1.0 else drive.scaled(near(drive, scale))
     alone = small.device(seed=seed)
     array = Array(
         [small.device(seed=seed + number) for number in range(members)],
@@ -267,28 +276,50 @@ def survey(
     progress("fill")
     alone.prepare()
     array.prepare()
-    states: dict[str, Device | Array] = {"one drive": alone, "whole": array}
-    if level != "0":
-        states["degraded"] = degraded = array.copy()
-        degraded.fail(0)
-        states["rebuilding"] = rebuilding = array.copy()
-        rebuilding.replace(0, small.device(seed=seed + members))
+
+    def states_of(alone: Device, array: Array) -> dict[str, Device | Array]:
+        states: dict[str, Device | Array] = {"one drive": alone, "whole": array}
+        if level != "0":
+            states["degraded"] = degraded = array.copy()
+            degraded.fail(0)
+            states["rebuilding"] = rebuilding = array.copy()
+            rebuilding.replace(0, small.device(seed=seed + members))
+        return states
+
+    states = settled = states_of(alone, array)
+    if settle:
+        progress("settle")
+        settled = states_of(_settled(alone, queue_depth), _settled(array, queue_depth))
     measured = []
     for name, load in _loads(array.stripe_bytes, queue_depth, duration_s).items():
-        for state, target in states.items():
+        writes_at_random = load.pattern == "random" and load.read_percent < 100
+        for state, target in (settled if writes_at_random else states).items():
             progress(f"{name}, {state}")
-            result = (
-                target.copy().run(load, seed=seed)
-                if isinstance(target, Device)
-                else target.copy().run(load, seed=seed, rebuild_mb_per_s=rebuild_mb_per_s)
-            )
+            result = _run(target.copy(), load, seed, rebuild_mb_per_s)
             latency = result.latency.mean_us, result.latency.percentile_us(99)
-            measured.append(Measured(name, state, result.iops, result.mb_per_s, *latency))
+            rates = result.iops, result.mb_per_s
+            measured.append(Measured(name, state, *rates, *latency, result.unsteady))
     rebuild_s = None
-    if level != "0":
+    if isinstance(rebuilding := states.get("rebuilding"), Array):
         progress("rebuild")
         rebuild_s = rebuilding.rebuild(rebuild_mb_per_s=rebuild_mb_per_s) / scale
     return Survey(measured, round(array.capacity_bytes / scale), rebuild_s)
+
+
+def _run(target: Device | Array, load: Workload, seed: int, rebuild: float | None) -> Result:
+    if isinstance(target, Device):
+        return target.run(load, seed=seed)
+    return target.run(load, seed=seed, rebuild_mb_per_s=rebuild)
+
+
+def _settled(before: Target, queue_depth: int) -> Target:
+    """A copy, written at random in rounds of half its capacity until the rate is steady by SNIA's
+    rule.
+    """
+    target = before.copy()
+    load = Workload(queue_depth=queue_depth, bytes=target.capacity_bytes // 2)
+    RULE.run(lambda number: target.run(load, seed=number).iops)
+    return target
 
 
 def _loads(stripe_bytes: int, queue_depth: int, duration_s: float) -> dict[str, Workload]:

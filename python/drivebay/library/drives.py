@@ -8,27 +8,29 @@ reached.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay._core import Counters, HandleUse, Health, VirtualDrive, Zone
+from drivebay._core import Control, Counters, HandleUse, Health, Progress, VirtualDrive, Zone
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import UserError, named
+from drivebay.common.threads import LOOK_EVERY_S, repeated
 from drivebay.definitions import leaves, policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, from_resolved, load
 from drivebay.definitions.scaling import scaled
 from drivebay.definitions.toml_text import toml_lines
 from drivebay.library import states
-from drivebay.library.load import SEED_MASK, Trace, Workload, jobs_of
-from drivebay.library.result import Result
+from drivebay.library.load import Trace, Workload, checked, jobs_of, whole_seed
+from drivebay.library.result import Result, results_of
 from drivebay.targets.virtual.inside import EVENTS_MAX
 
 FILL = Workload(pattern="sequential", block_bytes=128 * 1024, queue_depth=32)
@@ -277,7 +279,7 @@ class Device:
         self.drive = what
         self.seed = seed
         self.runs = 0
-        self._core = VirtualDrive(what.core, seed & SEED_MASK)
+        self._core = VirtualDrive(what.core, whole_seed(seed))
 
     @property
     def capacity_bytes(self) -> int:
@@ -291,6 +293,7 @@ class Device:
         seed: int | None = None,
         sample_every: int = 0,
         events: bool | int = False,
+        progress: Callable[[Progress], object] | None = None,
     ) -> Result:
         """Runs a load, starting from the drive's present state and time.
 
@@ -307,6 +310,9 @@ class Device:
             Keep internal events in `Result.inside`: garbage collection, folding and erases, with
             this maximum (True: a million), and the utilisation of dies and channels. It changes no
             figure, and costs time only if requested.
+        progress
+            Called several times per second, in another thread, with the seconds of the drive's time
+            so far (`elapsed_s`), `iops`, `bytes_per_s` and `temperature_c`.
 
         Raises
         ------
@@ -317,21 +323,30 @@ class Device:
 
         Warns if heat slowed the drive from the beginning, and if its flash wore out during the run.
         """
-        result = self._run(load, seed, sample_every, events)
+        control = Control()
+        report = contextlib.nullcontext()
+        if progress is not None:
+            report = repeated(lambda: progress(control.progress()), every_s=LOOK_EVERY_S)
+        with report:
+            result = self._run(load, seed, sample_every, events, control)
         self._warn_of(result)
         return result
 
     def _run(
-        self, load: Workload | Trace, seed: int | None, sample_every: int, events: bool | int
+        self,
+        load: Workload | Trace,
+        seed: int | None = None,
+        sample_every: int = 0,
+        events: bool | int = False,
+        control: Control | None = None,
     ) -> Result:
-        if not isinstance(load, Workload | Trace):
-            raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
+        checked(load)
         if sample_every < 0:
             raise UserError(f"sample_every = {sample_every} is below 0", "sample_every=100")
         most = _most(events)
         if seed is None:
             seed = self.seed + self.runs if load.seed is None else load.seed
-        chosen = seed & SEED_MASK
+        chosen = whole_seed(seed)
         if isinstance(load, Trace):
             if sample_every:
                 raise UserError("samples are kept of workloads only", "leave out sample_every")
@@ -340,14 +355,15 @@ class Device:
             for note in load.notes(self.capacity_bytes):
                 warnings.warn(note.removeprefix("warning: "), stacklevel=3)
             with named(self.drive.name):
-                core = self._core.replay(source, load.options(), events=most).run
+                core = self._core.replay(source, load.options(), control, events=most).run
         else:
             workload = load.core(self.capacity_bytes)
             with named(self.drive.name):
-                core = self._core.run(workload, chosen, sample_every=sample_every, events=most)
+                core = self._core.run(workload, chosen, control, sample_every, most)
         self.runs += 1
         known = fidelity.known_of(self.drive.name, self.drive.raw)
-        return Result(self.drive.title, load, seed, core, known)
+        size = self.drive.superblock_bytes
+        return Result(self.drive.title, load, seed, core, known, superblock_bytes=size)
 
     def run_jobs(
         self, jobs: Mapping[str, Workload], *, seed: int | None = None, events: bool | int = False
@@ -390,10 +406,8 @@ class Device:
         with named(self.drive.name):
             finished = self._core.run_jobs(cores, events=_most(events))
         self.runs += 1
-        results = {
-            name: Result(self.drive.title, load, seeds[name], core)
-            for (name, load), core in zip(jobs.items(), finished, strict=True)
-        }
+        size = self.drive.superblock_bytes
+        results = results_of(self.drive.title, jobs, seeds, finished, size)
         self._warn_of(max(results.values(), key=lambda result: result.duration_s))
         return results
 
@@ -409,7 +423,7 @@ class Device:
             raise UserError(f"fill(passes={passes}) is not allowed; must be at least 1", "fill()")
         whole = self.capacity_bytes * passes
         filled = FILL.model_copy(update={"bytes": whole})
-        return self._run(filled, self.seed, 0, False)
+        return self._run(filled, self.seed)
 
     def prepare(self, *, rest_s: float = REST_S) -> None:
         """Fills the drive and leaves it idle, as `run` and `replicates` do first."""
@@ -608,6 +622,7 @@ def run(
     rest_s: float = REST_S,
     sample_every: int = 0,
     events: bool | int = False,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Result:
     """Runs a load on a new device that was filled and has cooled, as before the tests of a suite.
 
@@ -628,6 +643,8 @@ def run(
         Keep every n-th I/O in `Result.samples`; 0 for none.
     events
         Keep internal events in `Result.inside`, as for `Device.run`.
+    progress
+        As for `Device.run`; the fill is not reported.
 
     Raises
     ------
@@ -640,11 +657,13 @@ def run(
     >>> result.ios, len(result.series), round(result.latency.percentile_us(50))
     (10000, 1, 89)
     """
+    chosen = seed if checked(load).seed is None else load.seed
     device = Device(drive, seed=seed)
     if fill:
         device.prepare(rest_s=rest_s)
-    chosen = seed if load.seed is None else load.seed
-    return device.run(load, seed=chosen, sample_every=sample_every, events=events)
+    return device.run(
+        load, seed=chosen, sample_every=sample_every, events=events, progress=progress
+    )
 
 
 def _most(events: bool | int) -> int:

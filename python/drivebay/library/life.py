@@ -1,9 +1,11 @@
 """Simulates a drive's whole life in minutes: wear, errors and spares over years of a load.
 
-A window of real commands is simulated at the current age; then wear, time and counters advance by
-multiples of its effects (`VirtualDrive.live`), and the next window follows (docs/adr/0038). The
-drive is scaled: its blocks have fewer pages, not fewer cycles. Steps are equal shares of the life,
-and shorter once blocks fail.
+The load first runs until its write amplification is steady. Then a window of real commands is
+simulated at each age; wear, time and counters advance by multiples of its effects
+(`VirtualDrive.live`), and the next window continues in the state of the one before
+(docs/adr/0038). A window is repeated until its amplification agrees with that of the one before.
+The drive is scaled: its blocks have fewer pages, not fewer cycles. Steps are equal shares of the
+life, and shorter once blocks fail.
 
 Sources: sampled simulation, Wunderlich et al. (SMARTS, ISCA 2003); the enterprise load, JEDEC
 JESD219A, as copies of it in fio and other programs have it; ratings, `published/endurance.toml`.
@@ -13,21 +15,26 @@ light load is too high); heat; power off.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import itertools
+import math
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drivebay._core import Control, Mark
 from drivebay.analysis import replicates as statistics
 from drivebay.analysis.replicates import CONFIDENCE, Estimate
-from drivebay.common import data, documents
+from drivebay.common import data, documents, threads
 from drivebay.common.errors import UserError
-from drivebay.library.drives import Device, Drive
+from drivebay.definitions.suites.parts import Steady
+from drivebay.library.drives import FILL, Device, Drive
 from drivebay.library.load import Workload
 from drivebay.library.result import Result
 
@@ -39,8 +46,14 @@ YEARS_MAX = 30.0
 WINDOWS_MAX = 600
 BLOCK_PAGES = 12
 """Minimum pages of a block of the scaled drive: a multiple of the program unit of any cell type."""
-SETTLE = 2.0
-"""Drive writes of the load between the fill and the first window, on the way to steady state."""
+SETTLED = Steady(window_rounds=5, range_percent=5.0, slope_percent=2.0, rounds_max=40)
+"""Criterion for write amplification before the first age, in rounds of one drive write."""
+AGREE = 0.02
+"""Relative difference of write amplification up to which two windows agree."""
+REPEATS = 8
+"""Maximum number of windows at one age."""
+WORKERS = 2
+"""Lives simulated in parallel."""
 STEPS = 40
 """Number of steps of a life without failing blocks."""
 SPARE_STEP = 4
@@ -120,7 +133,7 @@ COUNTED = (
 """Figures of an age that are counters of the device."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Life:
     """Lives of one drive, one per seed.
 
@@ -134,6 +147,9 @@ class Life:
         Ages of each life, in their order.
     ended
         Reason for the end of each life: "worn out", or the requested end.
+    errors
+        Relative error of each life's length from the windows: from write amplification that was
+        not yet steady, and from its growth between two ages.
     rated_tb
         Rating by the maker, in TB written; None without one.
     rated_load
@@ -150,10 +166,16 @@ class Life:
     dwpd: float
     lives: tuple[tuple[Age, ...], ...]
     ended: tuple[str, ...]
+    errors: tuple[float, ...]
     rated_tb: float | None
     rated_load: str
     open_factors: tuple[float, float]
     speed: float
+
+    def __repr__(self) -> str:
+        years = self.estimate("years").mean
+        ends = f"{self.estimate().mean:,.4g} TB in {years:.3g} years, {self.ended[0]}"
+        return f"<Life of {self.drive}, {self.load}, {len(self.lives)} seeds: {ends}>"
 
     @property
     def is_whole(self) -> bool:
@@ -161,9 +183,15 @@ class Life:
         return all(why in (SPARE_GONE, WORN_OUT) for why in self.ended)
 
     def estimate(self, figure: str = "written_tb", *, confidence: float = CONFIDENCE) -> Estimate:
-        """Mean and confidence interval over the seeds of a figure of `Age` at the end of life."""
+        """Mean and confidence interval over the seeds of a figure of `Age` at the end of life. The
+        interval of "written_tb" and "years" includes the mean error of the windows.
+        """
         ends = [getattr(life[-1], figure) for life in self.lives]
-        return statistics.estimate(ends, confidence=confidence)
+        found = statistics.estimate(ends, confidence=confidence)
+        if figure not in ("written_tb", "years"):
+            return found
+        windows = found.mean * math.fsum(self.errors) / len(self.errors)
+        return dataclasses.replace(found, half_width=math.hypot(found.half_width, windows))
 
     def columns(self) -> dict[str, list[Any]]:
         """All ages of all lives, by the names of `Age`, with the number of the life as `life`."""
@@ -240,7 +268,8 @@ def age(
     seeds
         Number of lives, for the interval.
     window
-        Drive writes simulated at each age.
+        Minimum drive writes simulated at each age: at least 1 once blocks fail, and more until two
+        windows agree.
     progress
         Called with the number of the life at each age.
 
@@ -248,11 +277,18 @@ def age(
     ------
     UserError
         If the drive's profile does not model wear, or the drive cannot run this load.
+    KeyboardInterrupt
+        On Ctrl-C, within a second.
     """
-    if isinstance(load, str) and load not in LOADS:
+    if not isinstance(drive, Drive):
+        raise UserError(f"{drive!r} is no drive", 'age(drivebay.drive("980-pro-1tb"))')
+    if not (isinstance(load, Workload) or (isinstance(load, str) and load in LOADS)):
         raise UserError(
-            f"age: there is no load '{load}'", f"one of {', '.join(LOADS)}, or a Workload"
+            f"age: there is no load {load!r}", f"one of {', '.join(LOADS)}, or a Workload"
         )
+    numbers = isinstance(window, int | float) and isinstance(dwpd, int | float | None)
+    if not (isinstance(seeds, int) and numbers):
+        raise UserError("age: dwpd, seeds and window must be numbers", "seeds=3, window=1")
     chosen, pace = LOADS[load] if isinstance(load, str) else (load, 1.0)
     pace = pace if dwpd is None else dwpd
     writes = (100 - chosen.read_percent - chosen.trim_percent) / 100
@@ -263,18 +299,25 @@ def age(
         )
     plan = _plan(drive, until, pace, window)
     began = time.perf_counter()
-    with ThreadPoolExecutor(min(seeds, 2)) as pool:
-        run = functools.partial(_live, plan, chosen, progress)
-        outcomes = list(pool.map(run, range(1, seeds + 1)))
+    control, slots = Control(), threading.Semaphore(WORKERS)
+    lived = {seed: _Life(plan, chosen, seed, control, progress) for seed in range(1, seeds + 1)}
+
+    def live(life: _Life) -> None:
+        with slots:
+            life.run()
+
+    works = [functools.partial(live, life) for life in lived.values()]
+    threads.together(works, stop=control.cancel)
     wall_s = time.perf_counter() - began
-    lives = tuple(tuple(ages) for ages, _ in outcomes)
+    lives = tuple(tuple(life.ages) for life in lived.values())
     rated_tb, rated_load = rated(drive)
     return Life(
         drive=drive.raw["drive"]["title"],
         load=load if isinstance(load, str) else chosen.words().rpartition(", ")[0],
         dwpd=pace,
         lives=lives,
-        ended=tuple(why for _, why in outcomes),
+        ended=tuple(life.ended for life in lived.values()),
+        errors=tuple(life.error() for life in lived.values()),
         rated_tb=rated_tb,
         rated_load=rated_load,
         open_factors=plan.open_factors,
@@ -290,6 +333,19 @@ def rated(drive: Drive) -> tuple[float | None, str]:
         return None, ""
     tbw = rating.get("tbw", rating.get("dwpd", 0) * 5 * 365 * drive.capacity_bytes / 1e12)
     return float(tbw), str(rating["load"])
+
+
+def end_cycles(drive: Drive) -> float | None:
+    """Mean erases per superblock at which the available spare is at its threshold, from the law by
+    which blocks fail; None for a drive without a model of flash that fails.
+    """
+    wears = drive.raw.get("reliability")
+    if wears is None:
+        return None
+    spare = 1 - drive.capacity_bytes / drive.flash_bytes
+    failed = spare * (1 - SPARE_LEAST / 100)
+    shape = 1 / float(wears["block_life_shape"]["value"])
+    return float(wears["block_life_cycles"]["value"]) * (-math.log1p(-failed)) ** shape
 
 
 @dataclass(frozen=True)
@@ -322,13 +378,14 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
         if until.endswith("%"):
             percent = float(until[:-1])
         elif until.endswith("y"):
-            years = min(float(until[:-1]), years)  # NaN stays
+            years = float(until[:-1])
         elif until != "eol":
             raise ValueError
-        if not (percent > 0 and years > 0):
+        if not (percent > 0 and 0 < years <= YEARS_MAX):
             raise ValueError
-    except ValueError:
-        raise UserError(f"age: until '{until}' is not understood", "eol, 100% or 5y") from None
+    except (ValueError, AttributeError):
+        hint = f"eol, 100% or 5y, at most {YEARS_MAX:g}y"
+        raise UserError(f"age: until {until!r} is not understood", hint) from None
     if drive.raw["nand"].get("in_place", {}).get("value"):
         raise UserError(
             f"{drive.name} is written in place: its wear between windows is not modelled",
@@ -362,46 +419,123 @@ def _fewest(pages: int) -> int:
     return next(n for n in range(BLOCK_PAGES, pages + 1) if n % 12 == 0 or n == pages)
 
 
-def _live(
-    plan: _Plan, load: Workload, progress: Callable[[int, Age], None] | None, seed: int
-) -> tuple[list[Age], str]:
-    """Runs a life: windows, and the leaps between them."""
-    device = plan.drive.device(seed=seed)
-    core, capacity = device._core, device.capacity_bytes
-    writes = (100 - load.read_percent - load.trim_percent) / 100
-    endless = {"duration_s": None, "ios": None, "span_bytes": None}
+class _Life:
+    """A life while it is simulated: windows, and the leaps between them."""
 
-    def run(drive_writes: float) -> Result:
-        amount = int(drive_writes * capacity / writes)
-        # Without the warnings of `run` about heat and wear: both are in the ages.
-        return device._run(load.model_copy(update={**endless, "bytes": amount}), None, 0, False)
+    def __init__(
+        self,
+        plan: _Plan,
+        load: Workload,
+        seed: int,
+        control: Control,
+        progress: Callable[[int, Age], None] | None,
+    ) -> None:
+        self.plan, self.load, self.seed = plan, load, seed
+        self.control, self.progress = control, progress
+        self.ages: list[Age] = []
+        self.ended = f"{WINDOWS_MAX} windows"
+        self.unsettled = 0.0
 
-    device.fill()
-    run(SETTLE)
-    ages: list[Age] = []
-    step = plan.step_cycles / 4  # the first step is a trial
-    for _ in range(WINDOWS_MAX):
-        mark, before = core.mark(), _counted(device)
+    def run(self) -> None:
+        plan, ages = self.plan, self.ages
+        self.device = device = plan.drive.device(seed=self.seed)
+        device._run(FILL.model_copy(update={"bytes": device.capacity_bytes}), control=self.control)
+        self.began = device._core.mark()
+        step = plan.step_cycles / 4  # the first step is a trial
         try:
-            result = run(plan.window * min(1.0, AMPLIFIED / ages[-1].waf if ages else 1.0))
+            window = self._settle()
+            while len(ages) < WINDOWS_MAX:
+                window = self._agreed(window)
+                ages.append(window.age)
+                if self.progress is not None:
+                    self.progress(self.seed, window.age)
+                if why := WORN_OUT if window.worn_out else plan.why_ended(window.age):
+                    self.ended = why
+                    return
+                step = _next_step(step, plan.step_cycles, ages)
+                left_s = plan.until_years * YEAR_S - plan.seconds(window.reached)
+                left = left_s / plan.seconds(window.drive_writes)
+                self._leap(window, min(step / window.cycles, left))
         except UserError:
             if not ages:
                 raise
-            return ages, WORN_OUT  # worn out by the first write after the leap: nothing is measured
+            self.ended = WORN_OUT  # by the first write after the leap: nothing is measured
+
+    def error(self) -> float:
+        """Relative error of the life's length: amplification that was not steady at first, and
+        the length if each leap had the amplification of the age at its end.
+        """
+        moved = math.fsum(
+            (after.written_tb - before.written_tb) * (1 - before.waf / after.waf)
+            for before, after in itertools.pairwise(self.ages)
+        )
+        return self.unsettled + abs(moved) / self.ages[-1].written_tb
+
+    def _settle(self) -> _Window:
+        """Runs the load until its amplification is steady; returns the last round."""
+        windows: list[_Window] = []
+
+        def amplified(_: int) -> float:
+            if not (windows and windows[-1].worn_out):
+                windows.append(self._window(1.0, windows[-1].age.waf if windows else 1.0))
+            return windows[-1].age.waf
+
+        _, found = SETTLED.run(amplified)
+        assert found is not None, "at least as many rounds as a window has"
+        self.unsettled = found.slope_percent / 100
+        return windows[-1]
+
+    def _agreed(self, before: _Window) -> _Window:
+        """Runs windows until the last two agree; `before` is that of the age before."""
+        fails = before.age.spare_percent < 100
+        drive_writes = max(self.plan.window, 1.0) if fails else self.plan.window
+        for _ in range(REPEATS):
+            window = self._window(drive_writes, before.age.waf)
+            if window.worn_out or abs(window.age.waf / before.age.waf - 1) <= AGREE:
+                break
+            self._leap(window, 0.0)
+            before = window
+        return window
+
+    def _window(self, drive_writes: float, waf: float) -> _Window:
+        device, load = self.device, self.load
+        writes = (100 - load.read_percent - load.trim_percent) / 100
+        amount = int(drive_writes * min(1.0, AMPLIFIED / waf) * device.capacity_bytes / writes)
+        ends = {"duration_s": None, "ios": None, "span_bytes": None, "bytes": amount}
+        mark, before = device._core.mark(), _counted(device)
+        # Without the warnings of `run` about heat and wear: both are in the ages.
+        result = device._run(load.model_copy(update=ends), control=self.control)
         after = _counted(device)
-        ages.append(_age(plan, result, before, after))
-        if progress is not None:
-            progress(seed, ages[-1])
-        if why := WORN_OUT if result.worn_out else plan.why_ended(ages[-1]):
-            return ages, why
-        step = _next_step(step, plan.step_cycles, ages)
-        drive_writes = after["drive_writes"] - before["drive_writes"]
-        cycles = (after["programmed"] - before["programmed"]) / capacity  # approximately
-        left_s = plan.until_years * YEAR_S - plan.seconds(after["drive_writes"])
-        times = min(step / cycles, left_s / plan.seconds(drive_writes))
-        elapsed_s = plan.seconds(drive_writes * (1 + times)) - result.duration_s
-        core.live(mark, times, max(0.0, elapsed_s))
-    return ages, f"{WINDOWS_MAX} windows"
+        return _Window(
+            mark=mark,
+            age=_age(self.plan, result, before, after),
+            worn_out=result.worn_out,
+            reached=after["drive_writes"],
+            drive_writes=after["drive_writes"] - before["drive_writes"],
+            # Approximately.
+            cycles=(after["programmed"] - before["programmed"]) / device.capacity_bytes,
+            duration_s=result.duration_s,
+        )
+
+    def _leap(self, window: _Window, times: float) -> None:
+        """Repeats a window without simulation; 0 times only adds the pauses of its load."""
+        elapsed_s = self.plan.seconds(window.drive_writes * (1 + times)) - window.duration_s
+        self.device._core.live(self.began, window.mark, times, max(0.0, elapsed_s))
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Window that was simulated: a mark of its beginning, its effects, and the drive writes reached
+    at its end.
+    """
+
+    mark: Mark
+    age: Age
+    worn_out: bool
+    reached: float
+    drive_writes: float
+    cycles: float
+    duration_s: float
 
 
 def _next_step(step: float, longest: float, ages: Sequence[Age]) -> float:

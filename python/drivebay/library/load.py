@@ -29,6 +29,20 @@ DURATION_S = 60.0
 SEED_MASK = 2**64 - 1
 
 
+def whole_seed(seed: Any) -> int:
+    """A seed as the core takes it. Raises UserError if it is no whole number."""
+    if not isinstance(seed, int):
+        raise UserError(f"seed = {seed!r} is not allowed; must be a whole number", "seed=1")
+    return seed & SEED_MASK
+
+
+def checked(load: Any) -> Any:
+    """The given load. Raises UserError if it is none."""
+    if not isinstance(load, Workload | Trace):
+        raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
+    return load
+
+
 class _Load(Data):
     model_config = ConfigDict(strict=True)
 
@@ -240,6 +254,8 @@ class Trace(_Load, loads.TraceLoad):
             "device": _array("device", device, np.uint32),
             "trim": _array("is_trim", is_trim, np.bool_),
         }
+        if given["bytes"].size and not given["bytes"].all():
+            raise UserError("Trace.from_arrays: a request of 0 bytes", "leave such requests out")
         order = np.argsort(at, kind="stable")
         columns = {"at_ns": np.rint(at[order] * 1e9).astype(np.uint64)}
         for name, values in given.items():
@@ -319,5 +335,5 @@ def jobs_of(
         else load.seed
         for name, load in jobs.items()
     }
-    cores = [(load.core(capacity_bytes), seeds[name] & SEED_MASK) for name, load in jobs.items()]
+    cores = [(load.core(capacity_bytes), whole_seed(seeds[name])) for name, load in jobs.items()]
     return seeds, cores

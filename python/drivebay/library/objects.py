@@ -24,9 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions.scaling import near
 from drivebay.library.drives import Drive
 from drivebay.library.latency import Latencies
-from drivebay.library.life import rated
+from drivebay.library.life import end_cycles, rated
 from drivebay.library.load import Trace
 
 TOKEN_BYTES = {
@@ -170,7 +171,7 @@ def place(
     layout
         "slots": places of one size, that of the largest object; the least recently used one is
         evicted if none is free. "log": one after the other, circular; overwritten objects are lost.
-        "files": as slots, and evicted objects are discarded first.
+        "files": as slots, and evicted or replaced objects are discarded first.
     since_s
         Earlier requests are a trace of their own, and their misses and evictions are not counted.
 
@@ -198,6 +199,8 @@ def place(
     columns = (objects.at_s, objects.is_write, objects.key, sizes)
     for at, write, key, size in zip(*(column.tolist() for column in columns), strict=True):
         offset = choose.find(key)
+        if layout == "files" and write and offset is not None:
+            rows.append((at, TRIM, offset, size))  # the old file, which the new one replaces
         if offset is None:
             if not write and choose.was_evicted(key):
                 misses += at >= since_s
@@ -260,15 +263,20 @@ class Sized:
     read_us, write_us
         Latencies of requests at 50, 99 and 99.9 %, in microseconds; all requests of an object are
         issued at once, so the highest are those of whole objects.
+    longest_read_s, longest_write_s
+        Time until the last request of an object, or of a burst of objects, completes: a restore, a
+        checkpoint.
     behind_s
         Delay of the pass relative to the trace: above 0 the drive did not keep up.
-    waf, power_w
-        Write amplification, mean power.
+    waf, waf_bytes, power_w
+        Write amplification by mapping units, and by bytes; mean power.
+    unsteady
+        Reason why the figures are not those of a steady state; empty if they are.
     written_tb_per_day
         Data written per day at this pace.
     years_rated, years_flash
-        Years of the whole drive, scaled or not, until the maker's rating, and until blocks reach
-        their life in cycles; None if unknown.
+        Years of the whole drive, scaled or not, until the maker's rating, and until its spare flash
+        is gone, by the mean cycles at which `drivebay.age` ends; None if unknown.
     misses, evictions
         As for `Placed`.
     """
@@ -277,8 +285,12 @@ class Sized:
     write_mb_per_s: float
     read_us: tuple[float, float, float]
     write_us: tuple[float, float, float]
+    longest_read_s: float
+    longest_write_s: float
     behind_s: float
     waf: float
+    waf_bytes: float
+    unsteady: str
     power_w: float
     written_tb_per_day: float
     years_rated: float | None
@@ -313,7 +325,8 @@ def size(
     passes
         Number of passes over the trace, each with other objects; only the last is measured.
     scale
-        Scale of the drive, not of the objects: for small traces, and less time.
+        Scale of the drive, not of the objects: for small traces, and less time. The next possible
+        share is taken.
 
     Raises
     ------
@@ -333,7 +346,7 @@ def size(
         np.tile(objects.bytes, passes),
         objects.refills,
     )
-    small = drive if scale == 1.0 else drive.scaled(scale)
+    small = drive if scale == 1.0 else drive.scaled(near(drive, scale))
     placed = place(
         whole, int(small.capacity_bytes * share), layout, since_s=length_s * (passes - 1)
     )
@@ -346,8 +359,8 @@ def size(
     took_s = max(result.duration_s, length_s)
     a_day = written / took_s * 86_400
     tb, _ = rated(drive)
-    life = drive.raw.get("reliability", {}).get("block_life_cycles", {}).get("value")
-    cycles_a_day = a_day * result.waf / drive.capacity_bytes
+    life = end_cycles(drive)
+    cycles_a_day = a_day * result.waf_bytes / drive.flash_bytes
     wears = cycles_a_day > 0  # not if nothing was written
 
     def years(days: float) -> float:
@@ -358,8 +371,12 @@ def size(
         write_mb_per_s=written / took_s / 1e6,
         read_us=_percentiles(result.read_latency),
         write_us=_percentiles(result.write_latency),
+        longest_read_s=_longest_s(result.read_latency),
+        longest_write_s=_longest_s(result.write_latency),
         behind_s=max(0.0, result.duration_s - length_s),
         waf=result.waf,
+        waf_bytes=result.waf_bytes,
+        unsteady=result.unsteady,
         power_w=result.power_w,
         written_tb_per_day=a_day / 1e12,
         years_rated=years(tb * 1e12 / a_day) if tb and wears else None,
@@ -374,6 +391,10 @@ def _percentiles(latency: Latencies) -> tuple[float, float, float]:
         nan = float("nan")
         return nan, nan, nan
     return latency.percentile_us(50), latency.percentile_us(99), latency.percentile_us(99.9)
+
+
+def _longest_s(latency: Latencies) -> float:
+    return latency.percentile_us(100) / 1e6 if latency.bins.total else math.nan
 
 
 class _Places:

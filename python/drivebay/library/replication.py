@@ -10,7 +10,7 @@ from drivebay.analysis import replicates as statistics
 from drivebay.analysis.replicates import CONFIDENCE, FEWEST, Estimate, Precision, next_look
 from drivebay.common.errors import UserError
 from drivebay.library.drives import Device, Drive
-from drivebay.library.load import Trace, Workload
+from drivebay.library.load import Trace, Workload, checked
 from drivebay.library.result import Result
 
 SEEDS_MAX = 1000
@@ -115,6 +115,7 @@ def replicates(
     until: str | None = None,
     figure: Figure = "iops",
     prepare: Callable[[Device], object] | None = None,
+    progress: Callable[[int, Result], object] | None = None,
 ) -> Replicates:
     """Runs a load on a new device for each seed.
 
@@ -132,19 +133,25 @@ def replicates(
     prepare
         Called with each new device before the load; by default the device is filled and idle for
         1,800 s.
+    progress
+        Called with the number of finished runs, and the result of the last one.
 
     Raises
     ------
     UserError
         If the drive cannot run the load, or seeds or precision are not possible.
     """
+    if not isinstance(seeds, int | Sequence):
+        raise UserError(f"replicates: seeds = {seeds!r} is not allowed", "seeds=10")
     chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else tuple(seeds)
     if not 1 <= len(chosen) <= SEEDS_MAX or len(set(chosen)) < len(chosen):
         raise UserError(
             f"replicates: seeds = {seeds!r} is not allowed; must be 1 to {SEEDS_MAX}, none twice",
             "seeds=10",
         )
-    if load.seed is not None and len(chosen) > 1:
+    if not isinstance(drive, Drive):
+        raise UserError(f"{drive!r} is no drive", 'drivebay.drive("sm951-ahci-512")')
+    if checked(load).seed is not None and len(chosen) > 1:
         raise UserError(
             f"replicates: the load has a seed of its own ({load.seed}), the same for all",
             "leave it out of the load",
@@ -163,6 +170,8 @@ def replicates(
         device = drive.device(seed=seed)
         (prepare or Device.prepare)(device)
         results.append(device.run(load, seed=seed))
+        if progress is not None:
+            progress(len(results), results[-1])
         if precision is not None:
             values.append(_value(results[-1], figure))
             if len(values) == look:

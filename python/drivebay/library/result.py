@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import html
 import importlib.util
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from drivebay._core import RunResult
-from drivebay.analysis import fidelity, likeness
+from drivebay.analysis import fidelity, likeness, steadiness
 from drivebay.analysis.latency import Histogram
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.library.latency import Latencies
@@ -124,12 +127,18 @@ class Result:
         seed: int,
         core: RunResult,
         known: fidelity.Known | None = None,
+        *,
+        superblock_bytes: float = math.nan,
+        written_bytes: int | None = None,
     ) -> None:
         self.drive = drive
         self._known = known
         self.load = load
         self.seed = seed
         self.core = core
+        self._superblock_bytes = superblock_bytes
+        own = int(core.write_bytes.sum())
+        self._written_bytes = own if written_bytes is None else written_bytes  # of all jobs
 
     @property
     def duration_s(self) -> float:
@@ -177,11 +186,35 @@ class Result:
 
     @property
     def waf(self) -> float:
-        """Write amplification: 4 KiB pages programmed per page that the host wrote; NaN without
-        writes.
+        """Write amplification by mapping units: 4 KiB pages programmed per page that the host
+        wrote, in whole or in part; NaN without writes.
         """
         host = self._counted("host_pages")
         return self._counted("placed_pages") / host if host else float("nan")
+
+    @property
+    def waf_bytes(self) -> float:
+        """Write amplification by bytes, as JESD218 defines it: bytes programmed per byte that the
+        host wrote. Above `waf` if requests begin or end within a mapping unit. NaN without writes.
+        """
+        programmed = self._counted("placed_pages") * 4096
+        return programmed / self._written_bytes if self._written_bytes else float("nan")
+
+    @cached_property
+    def unsteady(self) -> str:
+        """Reason why rate and write amplification are not those of a steady state; empty if they
+        are: the fifths of the run agree by SNIA's criterion, and the drive erased as much flash as
+        it programmed.
+        """
+        whole = slice(0, int(self.duration_s))
+        courses = {"rate": steadiness.fifths(self.series.mb_per_s[whole])}
+        programmed = self._counted("placed_pages") * 4096
+        erased = self._counted("erases") * self._superblock_bytes
+        freed = erased / programmed if programmed and erased == erased else None
+        if freed is not None:
+            amplified = self.series.waf[whole]
+            courses["amplification"] = steadiness.fifths(amplified[~np.isnan(amplified)])
+        return steadiness.unsteady(courses, freed=freed)
 
     @property
     def own_waf(self) -> float:
@@ -358,6 +391,10 @@ class Result:
         """Rate, latency, temperature and power over the run, as a matplotlib Figure."""
         return _plot(self.series, title=title or f"{self.drive}\n{self.load.words()}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles all columns; `core` is then a namespace with the same attributes."""
+        return _unpickled, ({**self.__dict__, "core": _plain(self.core)},)
+
     def _counted(self, name: str) -> float:
         return float(getattr(self.core.after, name) - getattr(self.core.before, name))
 
@@ -388,7 +425,10 @@ class Result:
                 ("power", f"{self.power_w:.2f} W mean"),
             ]
         if self.waf == self.waf:
-            rows.append(("write amplification", f"{self.waf:.2f}"))
+            rows.append(("write amplification, by mapping units", f"{self.waf:.2f}"))
+            rows.append(("write amplification, by bytes (JESD218)", f"{self.waf_bytes:.2f}"))
+        if self.unsteady:
+            rows.append(("not steady", self.unsteady))
         if self.throttled_s:
             rows.append(("throttled", f"{self.throttled_s:,.0f} s"))
         if (known := self.interval()) is not None:
@@ -406,8 +446,36 @@ class Result:
             return f"{what}: no I/O was completed>"
         return (
             f"{what}: {self.iops:,.0f} IOPS, {self.mb_per_s:,.1f} MB/s, "
-            f"p99 {self.latency.percentile_us(99):,.1f} us>"
+            f"p99 {self.latency.percentile_us(99):,.1f} us{', not steady' * bool(self.unsteady)}>"
         )
+
+
+def _plain(value: Any) -> Any:
+    """The core's object as a namespace, which can be pickled."""
+    if type(value).__module__ != RunResult.__module__:
+        return value
+    names = [name for name in dir(value) if not name.startswith("_")]
+    return SimpleNamespace(**{name: _plain(getattr(value, name)) for name in names})
+
+
+def _unpickled(state: dict[str, Any]) -> Result:
+    result = object.__new__(Result)
+    result.__dict__ |= state
+    return result
+
+
+def results_of(
+    title: str,
+    jobs: Mapping[str, Workload],
+    seeds: Mapping[str, int],
+    cores: Sequence[RunResult],
+    superblock_bytes: float,
+) -> dict[str, Result]:
+    """Results of jobs that ran together, by name."""
+    written = sum(int(core.write_bytes.sum()) for core in cores)
+    more = {"superblock_bytes": superblock_bytes, "written_bytes": written}
+    ran = zip(jobs.items(), cores, strict=True)
+    return {name: Result(title, load, seeds[name], core, **more) for (name, load), core in ran}
 
 
 def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from drivebay import results
@@ -37,6 +37,7 @@ def write(
     intervals: bool = True,
     shipped: Sequence[Json] = (),
     quick: Sequence[Json] = (),
+    remarks: Mapping[Path, Sequence[str]] | None = None,
 ) -> Path:
     """Writes the report of one review, or of several side by side, and returns its path. Raises
     UserError if a folder holds no result or a damaged one, or if there are no or too many
@@ -51,6 +52,7 @@ def write(
     shipped : digests of other drives to rank these among (`competitors.load`).
     quick : digests of shortened runs, for shortened reviews and results of other tools
         (`competitors.load_quick`).
+    remarks : sentences of the judge of benchmarks about each result, for the page's head.
     """
     if not 1 <= len(dirs) <= DRIVES_MAX:
         raise UserError(
@@ -58,7 +60,8 @@ def write(
             "write the Bench, a folder of pages: drivebay report DIR... --out bench",
         )
     reviews = [review(results.load(folder), intervals=intervals) for folder in dirs]
-    page = render(entries(reviews), shipped=shipped, quick=quick)
+    said = [line for folder in dirs for line in (remarks or {}).get(folder, ())]
+    page = render(entries(reviews), shipped=shipped, quick=quick, remarks=said)
     command = f"drivebay report {shlex.join(map(str, dirs))}"
     return _written(_place(dirs, out), page, command, out)
 

@@ -13,14 +13,16 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any
 
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 CONNECTIONS_MAX = 64
 """Limit of open connections. A further one closes the oldest whose request is not complete; guess:
 each costs a thread for at most `PATIENCE_S`."""
-CLOSED = "drivebay_metrics_connections_closed_total"
+CLOSED = "metrics_connections_closed_total"
 """Counter of connections that were closed for a newer one."""
 BACKLOG = 1024
 """Connections that wait to be accepted; beyond it, Linux lets a client try again after a second."""
@@ -30,10 +32,13 @@ HEAD_MAX = 8192
 """Limit of a request in bytes."""
 NO_LISTENER = (errno.EINVAL, errno.EBADF)
 """Errors of a wait for connections after the socket was shut down."""
-COUNTERS = (
-    *("requests", "refused", "memory_waits", "bytes_read", "bytes_written"),
-    *("power_cuts", "answers", "late"),
-)
+LATENCY = "request_duration_seconds"
+"""The histogram."""
+HELP: Mapping[str, str] = documents.beside(__file__, "metrics.toml")
+NAMES = {name.removesuffix("_total"): name for name in HELP}
+"""Names of metrics by figure of `status`."""
+Sample = tuple[str, str, Mapping[str, str], float]
+"""Name of the metric, suffix, further labels, value."""
 
 
 def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:
@@ -41,38 +46,57 @@ def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:
 
     >>> first = {"drive": "a", "requests": 3, "is_off": False, "lateness": {"us_p99": 1.5}}
     >>> print(prometheus([first, {"drive": "b", "title": "B", "requests": 4}]), end="")
+    # HELP drivebay_drive_info Name and title of the drive.
     # TYPE drivebay_drive_info gauge
     drivebay_drive_info{drive="b",title="B"} 1
+    # HELP drivebay_is_off 1 if the power is off since the last power cut.
     # TYPE drivebay_is_off gauge
     drivebay_is_off{drive="a"} 0
+    # HELP drivebay_lateness_us_p99 99th percentile of the lateness, microseconds.
     # TYPE drivebay_lateness_us_p99 gauge
     drivebay_lateness_us_p99{drive="a"} 1.5
+    # HELP drivebay_requests_total Requests of all hosts.
     # TYPE drivebay_requests_total counter
     drivebay_requests_total{drive="a"} 3
     drivebay_requests_total{drive="b"} 4
     """
-    samples: dict[str, list[str]] = {}
+    lines: dict[str, list[str]] = {}
     for figures in drives:
-        label = json.dumps(figures["drive"])
-        if "title" in figures:
-            title = json.dumps(figures["title"], ensure_ascii=False)
-            samples.setdefault("# TYPE drivebay_drive_info gauge", []).append(
-                f"drivebay_drive_info{{drive={label},title={title}}} 1"
+        for name, suffix, labels, value in _samples(figures):
+            pairs = {"drive": figures["drive"], **labels}.items()
+            shown = ",".join(f"{key}={json.dumps(text, ensure_ascii=False)}" for key, text in pairs)
+            number = json.dumps(int(value) if isinstance(value, bool) else value)
+            lines.setdefault(name, _about(name)).append(
+                f"drivebay_{name}{suffix}{{{shown}}} {number}"
             )
-        inner = {k: v for k, v in figures.items() if isinstance(v, Mapping)}
-        for key, value in [
-            *figures.items(),
-            *((f"{key}_{name}", one) for key, more in inner.items() for name, one in more.items()),
-        ]:
-            if isinstance(value, bool | int | float):
-                is_counter = key.rpartition("lateness_")[2] in COUNTERS
-                name = f"drivebay_{key}" + "_total" * is_counter
-                number = json.dumps(int(value) if isinstance(value, bool) else value)
-                kind = "counter" if is_counter else "gauge"
-                samples.setdefault(f"# TYPE {name} {kind}", []).append(
-                    f"{name}{{drive={label}}} {number}"
-                )
-    return "".join(f"{line}\n" for head in sorted(samples) for line in (head, *samples[head]))
+    return "".join(f"{line}\n" for name in sorted(lines) for line in lines[name])
+
+
+def _about(name: str) -> list[str]:
+    """HELP and TYPE of a metric."""
+    kind = "counter" if name.endswith("_total") else "histogram" if name == LATENCY else "gauge"
+    return [f"# HELP drivebay_{name} {HELP[name]}", f"# TYPE drivebay_{name} {kind}"]
+
+
+def _samples(figures: Mapping[str, Any]) -> Iterator[Sample]:
+    if "title" in figures:
+        yield "drive_info", "", {"title": figures["title"]}, 1
+    health = figures.get("health", {})
+    groups = {"": {**figures, **health}}
+    groups |= {f"{key}_": figures.get(key) or {} for key in ("lateness", "last_power_cut")}
+    for prefix, group in groups.items():
+        for key, value in group.items():
+            if prefix + key in NAMES and isinstance(value, int | float):
+                yield NAMES[prefix + key], "", {}, value
+    for sensor, celsius in health.get("temperature_celsius", {}).items():
+        yield "temperature_celsius", "", {"sensor": sensor}, celsius
+    for operation, latency in figures.get("latency", {}).items():
+        counts = list(accumulate(latency["buckets"]))
+        bounds = [*(str(2**power / 1e6) for power in range(len(counts) - 1)), "+Inf"]
+        for bound, count in zip(bounds, counts, strict=True):
+            yield LATENCY, "_bucket", {"operation": operation, "le": bound}, count
+        yield LATENCY, "_sum", {"operation": operation}, latency["sum_seconds"]
+        yield LATENCY, "_count", {"operation": operation}, counts[-1]
 
 
 class Endpoint:
@@ -112,7 +136,8 @@ class Endpoint:
         gets a line when the first connection is closed for a newer one."""
 
         def figures() -> str:
-            return f"{text()}# TYPE {CLOSED} counter\n{CLOSED} {self.closed}\n"
+            closed = [*_about(CLOSED), f"drivebay_{CLOSED} {self.closed}", ""]
+            return text() + "\n".join(closed)
 
         thread = threading.Thread(target=self._accept, args=(figures, tell), daemon=True)
         thread.start()
@@ -140,7 +165,7 @@ class Endpoint:
                     if self.closed == 1:
                         tell(
                             f"warning: metrics: over {CONNECTIONS_MAX} connections are open; a "
-                            f"new one closes the oldest without a whole request ({CLOSED})"
+                            f"new one closes the oldest without a whole request (drivebay_{CLOSED})"
                         )
                 self._open[talk] = False
             threading.Thread(target=self._answer, args=(talk, text), daemon=True).start()

@@ -27,7 +27,7 @@ NAMES = {"image": "from", "namespaces": "namespace"}
 DATA, PACE = "Data and state", "Pace and memory"
 HEADINGS = {
     "Addresses": "nbd nvme_tcp vfio_user ublk control metrics",
-    DATA: "data image state precondition read_only namespaces host_durability record",
+    DATA: "data image state precondition read_only namespaces host_durability record requests_only",
     PACE: "pace time_scale memory",
     "Access": "tls_cert tls_key dhchap_secret dhchap_ctrl_secret",
     "Identity": "serial nqn eui64",
@@ -157,6 +157,8 @@ class Drive:
     record : FILE
         Record all commands and their data in this new file, for drivebay crash run. A power cut
         or a restored snapshot ends the recording.
+    requests_only :
+        With --record: record no data, but reads as well, for drivebay gate and drivebay replay.
     pace :
         Method to meet completion times. sleep: sleep. hybrid: sleep, and busy-wait for the last
         60 us. spin: busy-wait. none: answer at once, without the drive's timing.
@@ -207,6 +209,7 @@ class Drive:
     image: Path | None = None
     state: Path | None = None
     record: Path | None = None
+    requests_only: bool = False
     pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid"
     precondition: Literal["new", "filled", "steady"] = "new"
     time_scale: str = "1"
@@ -233,8 +236,12 @@ class Drive:
                 "--time-scale has no meaning with --pace none, which has no clock",
                 "leave one of them out",
             )
-        for field, basis in (("dhchap_ctrl_secret", "dhchap_secret"), ("host_durability", "data")):
-            if getattr(self, basis) is None and getattr(self, field) is not None:
+        for field, basis in (
+            ("dhchap_ctrl_secret", "dhchap_secret"),
+            ("host_durability", "data"),
+            ("requests_only", "record"),
+        ):
+            if getattr(self, basis) is None and getattr(self, field):
                 raise UserError(
                     f"--{name_of(field)} has no meaning without --{name_of(basis)}",
                     f"add --{name_of(basis)} FILE, or leave it out",

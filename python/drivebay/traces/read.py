@@ -13,13 +13,14 @@ from drivebay.common.errors import TraceOrderError, UserError
 from drivebay.common.parquet import unpacked
 
 FIGURES = (
-    *("reads", "writes", "read_bytes", "written_bytes", "size_share", "queue_depth_share"),
+    *("reads", "writes", "read_bytes", "written_bytes", "trims", "flushes"),
+    *("size_share", "queue_depth_share"),
     *("queue_depth_mean", "sequential_share", "idle_s", "duration_s", "footprint_bytes"),
     *("overwrite_share", "unwritten_read_share", "devices"),
     *("address_start_bytes", "address_end_bytes"),
 )
-"""Fields of `drivebay trace info --json`, in their order."""
-OPS = ("read", "write", "trim", "flush")
+"""Fields of `drivebay trace info --json` after the format, in their order."""
+OPS = ("read", "write", "trim", "flush", "write-fua")
 """Names of the numbers in the column `op`."""
 
 T = TypeVar("T")
@@ -46,12 +47,13 @@ def file_source(
 
     Parameters
     ----------
-    path : the trace, uncompressed or compressed by gzip, bzip2, zstd or xz.
+    path : the trace, uncompressed or compressed by gzip, bzip2, zstd or xz; "-" is standard input.
     from_ : one of `traces.formats()`; None to detect it.
     time_unit : unit of its times, "s", "ms", "us" or "ns"; None for that of the format.
     columns : assignment of columns of CSV and Parquet: "time=ts:us,offset=lba:512"; see
         docs/concepts/traces.md.
     """
+    path = Path("/dev/stdin") if str(path) == "-" and not path.exists() else path
     if not path.exists():
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")
     table = unpacked(path, columns)

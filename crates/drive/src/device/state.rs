@@ -16,7 +16,7 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::profile::Spec;
 
 /// Version of the format, raised with every change of it; older states are not read.
-pub const STATE_VERSION: u32 = 33;
+pub const STATE_VERSION: u32 = 34;
 
 persist!(Device: host_interface, link, controller, scheduler, media, thermal, log, lived, zones; given: spec, work_at);
 

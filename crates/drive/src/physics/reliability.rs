@@ -69,7 +69,7 @@ struct Wear {
     /// Number of reads at which the data is moved.
     refresh_reads: u32,
     opened: Nanos,
-    /// Additional age of the data from time that was not simulated (`Errors::live`).
+    /// Additional age of the data from leaps (`Errors::live`).
     held: Nanos,
     /// Erases when the superblock was opened.
     cycles: u32,
@@ -82,9 +82,19 @@ struct Wear {
 persist!(Wear: reads, due_reads, due_time, refresh_reads, opened, held, cycles, fails, missing);
 
 impl Wear {
-    fn age(&self, now: Nanos) -> Nanos {
-        now.since_or_zero(self.opened).after(self.held)
+    fn age(&self, now: Nanos, pace: u64) -> Nanos {
+        let served = now.since_or_zero(self.opened).0.saturating_mul(pace);
+        Nanos(served.saturating_add(self.held.0))
     }
+}
+
+/// Step of a life that is not simulated: a window is repeated.
+#[derive(Clone, Copy, Debug)]
+pub struct Leap {
+    pub times: f64,
+    pub length: Nanos,
+    /// Time of the load, with its pauses, per time of the clock.
+    pub pace: u64,
 }
 
 /// Outcome of a read.
@@ -116,19 +126,23 @@ pub struct Errors {
     wear: Vec<Wear>,
     /// Share of places that fail, by superblock and sensing, in 2^-32.
     fails: Vec<u32>,
+    /// Age that data gains per time of the clock: more than 1 in a life, whose load has pauses that
+    /// are not simulated.
+    pace: u64,
     seed: u64,
     rng: Rng,
     /// Counters so far.
     pub counts: Reliability,
 }
 
-persist!(Errors: wear, fails, seed, rng, counts; given: spec, curve);
+persist!(Errors: wear, fails, pace, seed, rng, counts; given: spec, curve);
 
 impl Errors {
     /// Checks that no superblock misses more blocks than it has.
     pub fn check(&self) -> Result<(), StateError> {
         let blocks = self.spec.superblock_blocks;
-        ensure(self.wear.iter().all(|wear| wear.missing <= blocks), "a superblock's blocks")
+        ensure(self.wear.iter().all(|wear| wear.missing <= blocks), "a superblock's blocks")?;
+        ensure(self.pace > 0, "a life's pace")
     }
 
     /// Creates flash whose first `good` superblocks have been erased `worn` times; some of their
@@ -140,6 +154,7 @@ impl Errors {
             curve: Curve::new(&spec),
             wear: vec![Wear::default(); superblocks as usize],
             fails: vec![0; superblocks as usize * (spec.retries_max as usize + 1)],
+            pace: 1,
             seed: rng.next_u64(),
             rng,
             counts: Reliability { spare_blocks, ..Reliability::default() },
@@ -164,23 +179,26 @@ impl Errors {
         self.wear[superblock as usize].missing = needed - spared as u32;
     }
 
-    /// Accounts for time that is not simulated, in which a superblock had `erases`. If there are
-    /// none, its data was left unchanged and is now older.
-    pub fn live(&mut self, superblock: u32, erases: Range<u32>, elapsed: Nanos) {
+    /// Accounts for a leap in which a superblock had `erases`. Data from before the load `began` was
+    /// left unchanged and is now older by `leap`.
+    pub fn live(&mut self, superblock: u32, erases: Range<u32>, began: Nanos, leap: &Leap) {
         let wear = &mut self.wear[superblock as usize];
         wear.due_time = Nanos::ZERO;
-        if erases.is_empty() {
-            wear.held = wear.held.after(elapsed);
-        } else {
+        if wear.opened < began {
+            wear.held = wear.held.after(leap.length);
+        }
+        if !erases.is_empty() {
             wear.cycles += erases.end - erases.start;
             self.age(superblock, erases);
         }
     }
 
-    /// Adds `times` times the reads counted since `before`.
-    pub fn count_more(&mut self, before: &Reliability, times: f64) {
+    /// Adds the reads counted since `before` once more for each window of the leap, and keeps its
+    /// pace.
+    pub fn count_more(&mut self, before: &Reliability, leap: &Leap) {
+        self.pace = leap.pace;
         let now = self.counts;
-        let more = |now: u64, before: u64| ((now - before) as f64 * times).round() as u64;
+        let more = |now: u64, before: u64| ((now - before) as f64 * leap.times).round() as u64;
         self.counts.retried_reads += more(now.retried_reads, before.retried_reads);
         self.counts.retries += more(now.retries, before.retries);
         self.counts.media_errors += more(now.media_errors, before.media_errors);
@@ -196,7 +214,7 @@ impl Errors {
     pub fn retried(&self, superblock: u32, verdict: Verdict, now: Nanos) -> RetriedRead {
         let wear = &self.wear[superblock as usize];
         RetriedRead {
-            age_ns: wear.age(now).0,
+            age_ns: wear.age(now, self.pace).0,
             superblock,
             retries: verdict.retries,
             retries_max: self.spec.retries_max,
@@ -262,7 +280,7 @@ impl Errors {
     fn update(&mut self, superblock: u32, now: Nanos) -> bool {
         let row = self.row(superblock);
         let wear = &mut self.wear[superblock as usize];
-        let age = wear.age(now);
+        let age = wear.age(now, self.pace);
         let per_page = f64::from(wear.reads) / f64::from(self.spec.superblock_flash_pages);
         let mut rate = self.spec.rate.at(wear.cycles, per_page, age.0 as f64 / DAY_NS);
         for share in &mut self.fails[row.clone()] {
@@ -277,7 +295,7 @@ impl Errors {
             self.counts.refreshes += 1;
         }
         wear.due_reads = wear.reads.saturating_add(step).min(wear.refresh_reads);
-        wear.due_time = now.after(Nanos(age.0 >> 4).max(HOUR));
+        wear.due_time = now.after(Nanos(Nanos(age.0 >> 4).max(HOUR).0 / self.pace));
         refresh
     }
 

@@ -44,6 +44,9 @@ pub struct Identify {
     pub events_max: u8,
     /// Entries of the error log (ELPE), counted from 0.
     pub error_entries: u8,
+    /// True if the drive has the log pages and features of OCP's Datacenter NVMe SSD
+    /// specification.
+    pub ocp: bool,
     /// Power state descriptors, PS0 first.
     pub power_states: Vec<PowerState>,
 }
@@ -78,6 +81,7 @@ pub(super) fn check_identify(raw: &RawSpec) -> Result<Option<Identify>, SpecErro
         aborts_max: raw.aborts_max.value,
         events_max: raw.events_max.value,
         error_entries: raw.error_entries.value,
+        ocp: raw.ocp.as_ref().is_some_and(|flag| flag.value),
         power_states: raw.power_states.iter().map(power_state).collect(),
     }))
 }

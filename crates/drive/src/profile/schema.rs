@@ -839,6 +839,9 @@ sections! {
         events_max: Sourced<u8>,
         /// Number of entries of the error log, minus one (ELPE).
         error_entries: Sourced<u8>,
+        /// True if the drive follows the OCP Datacenter NVMe SSD specification: it has its log
+        /// pages and features. Optional; default: false.
+        ocp: Option<Flag>,
         /// Power states, PS0 first.
         #[serde(default)]
         power_states: Vec<RawPowerState>,

@@ -24,19 +24,20 @@ pub const WHOLE: u64 = u64::MAX;
 /// Sectors of a parity row: md's stripe head is one page.
 const ROW_SECTORS: u64 = 8;
 
-/// Distribution of data over the members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Striping.
-    Raid0,
-    /// Mirroring: every member holds all data.
-    Raid1,
-    /// Striping over pairs of mirrors.
-    Raid10,
-    /// Striping with one parity block per stripe.
-    Raid5,
-    /// Striping with two parity blocks per stripe.
-    Raid6,
+drivebay_units::named! {
+    /// Distribution of data over the members.
+    pub enum Level {
+        /// Striping.
+        Raid0 = "0",
+        /// Mirroring: every member holds all data.
+        Raid1 = "1",
+        /// Striping over pairs of mirrors.
+        Raid10 = "10",
+        /// Striping with one parity block per stripe.
+        Raid5 = "5",
+        /// Striping with two parity blocks per stripe.
+        Raid6 = "6",
+    }
 }
 
 /// RAID level, number of members, and chunk size.
@@ -95,17 +96,17 @@ impl Layout {
         if members != self.members || !(least..=MEMBERS_MAX).contains(&members) || odd {
             let pairs = if self.level == Level::Raid10 { ", in pairs" } else { "" };
             let allowed = format!("{least} to {MEMBERS_MAX}{pairs}");
-            return Err(WorkloadError::refused("members", &members, &allowed));
+            return WorkloadError::refuse("members", &members, &allowed);
         }
         let chunk_bytes = self.chunk * SECTOR_BYTES;
         if !(4096..=1 << 24).contains(&chunk_bytes) || !chunk_bytes.is_power_of_two() {
             let allowed = "a power of two from 4 KiB to 16 MiB";
-            return Err(WorkloadError::refused("chunk_bytes", &chunk_bytes, allowed));
+            return WorkloadError::refuse("chunk_bytes", &chunk_bytes, allowed);
         }
         let missing = standing.iter().filter(|&&good| good != Some(WHOLE)).count();
         if !self.survives(standing) {
             let allowed = "fewer: data would be lost";
-            return Err(WorkloadError::refused("failed members", &missing, allowed));
+            return WorkloadError::refuse("failed members", &missing, allowed);
         }
         Ok(())
     }

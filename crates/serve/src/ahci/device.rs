@@ -256,14 +256,8 @@ impl AhciDevice {
         self.buffer.clear();
         self.buffer.resize(bytes, 0);
         let memory = self.shared.memory();
-        match memory.gather(&inflight.regions, &mut self.buffer) {
-            Ok(()) => Ok(true),
-            Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
-                inflight.fault = Some(Fault::Interface);
-                Ok(false)
-            }
-            Err(_) => Err(HostBus),
-        }
+        inflight.fault = transfer_fault(memory.gather(&inflight.regions, &mut self.buffer))?;
+        Ok(inflight.fault.is_none())
     }
 
     /// Writes data to the host, and completes a command.
@@ -296,13 +290,7 @@ impl AhciDevice {
             }
         }
         if fault.is_none() && moved > 0 {
-            match self.shared.memory().scatter(&regions, &self.buffer) {
-                Ok(()) => {}
-                Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
-                    fault = Some(Fault::Interface)
-                }
-                Err(_) => return Err(HostBus),
-            }
+            fault = transfer_fault(self.shared.memory().scatter(&regions, &self.buffer))?;
         }
         let answer = match (&action, fault) {
             (Action::Answer(answer), None) => *answer,
@@ -365,6 +353,15 @@ impl AhciDevice {
         let is_current = hba.epoch() == self.epoch;
         self.shared.interrupt_if(is_current && hba.complete_queued(tags));
         Ok(())
+    }
+}
+
+/// Fault of a transfer of data: the memory regions of its command were too short.
+fn transfer_fault(transferred: io::Result<()>) -> Result<Option<Fault>, HostBus> {
+    match transferred {
+        Ok(()) => Ok(None),
+        Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(Fault::Interface)),
+        Err(_) => Err(HostBus),
     }
 }
 

@@ -20,6 +20,8 @@ mod zones;
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use drivebay_crash::Recorder;
 use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize, Zone};
@@ -28,10 +30,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::follow_ups::FollowUps;
 use crate::engine::inflight::{InflightCommand, InflightCommands, NEVER};
-use crate::faults::Faults;
 use crate::faults::power_cut::PowerCuts;
+use crate::faults::{FailureMode, Faults};
 use crate::interface::drive::{Data, Drive, Io};
 use crate::interface::events::{Events, What};
+use crate::interface::latency_histogram::LatencyHistogram;
 use crate::interface::latency_monitor::LatencyMonitor;
 use crate::namespace::{AccessState, NamespaceTable};
 use crate::pacing::clock::{Clock, Pace, TimeScale};
@@ -52,6 +55,7 @@ struct Traffic {
     refused: u64,
     bytes_read: u64,
     bytes_written: u64,
+    latencies: LatencyHistogram,
 }
 
 /// Last reported state of the conditions that begin and end.
@@ -73,6 +77,8 @@ pub(crate) struct DriveLogs {
     media_errors: u64,
     /// Traffic by namespace: reads, writes, sectors read and written.
     traffic: Vec<(u32, [u64; 4])>,
+    #[serde(default)]
+    failure_mode: FailureMode,
 }
 
 /// Served drive: the model, its data, its clock, and the commands in flight.
@@ -89,6 +95,8 @@ pub struct Engine {
     pub(crate) is_of_fixed_size: bool,
     /// State of the access through each portal, if there are several.
     access: Vec<AccessState>,
+    /// Number of failed NVMe commands, which the subsystem counts.
+    pub(crate) nvme_errors: Arc<AtomicU64>,
     /// Session whose requests are being submitted.
     caller: SessionId,
     device: Device,
@@ -144,6 +152,7 @@ impl Engine {
             namespace_file: None,
             is_of_fixed_size: false,
             access: Vec::new(),
+            nvme_errors: Arc::default(),
             caller: SessionId::default(),
             store,
             clock: Clock::new(pace, scale, device.now()),
@@ -201,6 +210,7 @@ impl Engine {
     pub(crate) fn restore_logs(&mut self, kept: DriveLogs) {
         self.latencies = kept.latencies;
         self.faults.media_errors = kept.media_errors;
+        self.faults.failure_mode = kept.failure_mode;
         for (nsid, traffic) in kept.traffic {
             if let Some(namespace) = self.namespaces.get(nsid) {
                 namespace.restore_traffic(traffic);
@@ -213,6 +223,7 @@ impl Engine {
         DriveLogs {
             latencies: self.latencies.clone(),
             media_errors: self.faults.media_errors,
+            failure_mode: self.faults.failure_mode,
             traffic: self
                 .namespaces
                 .iter()
@@ -232,8 +243,11 @@ impl Engine {
         self.begin_faults();
         let fault = self.faults.effect(self.clock.since_start(self.clock.now()), &request);
         command.extra = fault.extra;
+        if fault.is_write_through {
+            command.request.op = request.op.durable();
+        }
         command.flush_follows = matches!(
-            request.op,
+            command.request.op,
             Op::WriteZeroes { fua: true, .. } | Op::Trim { fua: true } | Op::Append { fua: true }
         );
         if let Some(status) = fault.status {
@@ -414,13 +428,14 @@ impl Engine {
             let request = self.with_what_lies_before(completion.request);
             self.store.completed(number, &request);
         }
-        self.latencies.record(completion.request.op, at.since_or_zero(arrived), at);
+        let modelled = at.since_or_zero(arrived);
+        self.latencies.record(completion.request.op, modelled, at);
+        self.traffic.latencies.record(completion.request.op, modelled);
         let since = self.clock.since_start(at).0;
         if let Some(recorder) = &mut self.recorder {
             recorder.completed(since, number, completion.status == Status::Ok);
         }
         if self.clock.is_paced() {
-            let modelled = at.since_or_zero(arrived);
             let modelled = [modelled, self.clock.scale().to_host(modelled)];
             // The clock does not make up for a wait for the store's file.
             let due = if is_synced { at.max(self.clock.now()) } else { at };
@@ -522,6 +537,7 @@ impl Io for Engine {
         self.lateness.request(arrived_host);
         let has_zones = self.device.spec().zones.is_some();
         let mut accepted = self.accept(&mut command);
+        let request = command.request;
         // A zone may still refuse it.
         if accepted.is_ok() && !has_zones {
             let applied = self.apply(command.number, &request, data);
@@ -581,6 +597,14 @@ impl Io for Engine {
         self.is_worn_out
             || self.device.counters().reliability.read_only
             || self.faults.is_read_only(self.clock.since_start(self.clock.now()))
+    }
+
+    fn failure_mode(&self) -> FailureMode {
+        self.faults.failure_mode
+    }
+
+    fn set_failure_mode(&mut self, mode: FailureMode) {
+        self.faults.failure_mode = mode;
     }
 
     fn is_off(&self) -> bool {

@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use drivebay_drive::{Io as ModelIo, Op as ModelOp, Sanitize};
@@ -17,7 +18,7 @@ use crate::faults::Fault;
 use crate::faults::power_cut::{AfterCut, PowerCut, PowerCutPlan};
 use crate::interface::drive::{Control, ControlError, Io, Namespaces};
 use crate::interface::events::{Event, What};
-use crate::interface::report::Report;
+use crate::interface::report::{Report, WARNING_C, critical_warning, health_figures};
 use crate::memory_limit::Use;
 use crate::namespace::{
     AccessState, Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
@@ -95,7 +96,11 @@ impl Namespaces for Engine {
 
 impl Control for Engine {
     fn report(&mut self) -> Report {
-        let (counters, health) = (self.device().counters(), self.device.health());
+        let (counters, health) = (self.device().counters(), self.health());
+        let warning_c = self.device.spec().rated.warning_c.unwrap_or(WARNING_C);
+        let is_hot = health.temperature_c >= warning_c;
+        let warning = critical_warning(&health, is_hot, self.is_read_only());
+        let errors = self.nvme_errors.load(Ordering::Relaxed);
         let memory = self.store.memory_limit().clone();
         let buffers = memory.used(Use::Sessions) + memory.used(Use::Requests);
         Report {
@@ -124,6 +129,8 @@ impl Control for Engine {
             power_cuts: self.power_cuts.count,
             last_power_cut: self.power_cuts.last,
             lateness: self.lateness.figures(),
+            health: health_figures(&health, warning, errors),
+            latency: self.traffic.latencies.figures(),
         }
     }
 

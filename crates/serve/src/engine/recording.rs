@@ -19,13 +19,16 @@ const PIECE: u64 = 2048;
 const ERASE: u64 = u64::MAX;
 
 impl Engine {
-    /// Records all commands from now on in a new file, after the drive's current content.
-    pub(crate) fn record(&mut self, path: &Path) -> Result<(), ServeError> {
+    /// Records all commands from now on in a new file: after the drive's current content, or
+    /// without data.
+    pub(crate) fn record(&mut self, path: &Path, requests_only: bool) -> Result<(), ServeError> {
         let spec = self.device.spec();
         let (drive, sectors) = (spec.raw.drive.name.clone(), self.store.sectors());
-        let header = Header { drive, sectors, rules: Some(Rules::from_spec(spec)) };
+        let rules = Some(Rules::from_spec(spec));
+        let header = Header { drive, sectors, rules, requests_only };
         let mut recorder = Recorder::create(path, &header)?;
-        for (lba, count) in self.store.data_pieces(PIECE)? {
+        let content = (!requests_only).then(|| self.store.data_pieces(PIECE)).transpose()?;
+        for (lba, count) in content.into_iter().flatten() {
             let at = lba / PAGE_SECTORS * PAGE_SECTORS;
             let end = (lba + count).next_multiple_of(PAGE_SECTORS).min(sectors);
             let mut piece = vec![0; ((end - at) * SECTOR_BYTES) as usize];
@@ -40,6 +43,7 @@ impl Engine {
         let at = self.clock.since_start(self.clock.now()).0;
         let Some(recorder) = &mut self.recorder else { return };
         let what = match request.op {
+            Op::Read if recorder.requests_only => (Recorded::Read, false),
             // Drives with zones are not recorded.
             Op::Read | Op::HandleUpdate | Op::Append { .. } | Op::Zone(_) => return,
             Op::Write { fua } => (Recorded::Write, fua),

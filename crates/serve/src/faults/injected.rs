@@ -35,6 +35,19 @@ pub enum Kind {
     Ambient,
 }
 
+/// Behavior after [`Kind::ReadOnly`]: OCP's EOL/PLP failure mode, by its number. The model's own
+/// end of life, without flash to write to, is always read-only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub enum FailureMode {
+    /// Writes are refused.
+    #[default]
+    ReadOnly = 1,
+    /// Each write is durable when it completes.
+    WriteThrough = 2,
+    /// Nothing changes.
+    Normal = 3,
+}
+
 /// Fault of a script, with its begin and duration.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,6 +105,8 @@ pub(crate) struct Effect {
     pub status: Option<Status>,
     /// Additional latency.
     pub extra: Nanos,
+    /// True if a write is durable when it completes.
+    pub is_write_through: bool,
 }
 
 struct Running {
@@ -155,6 +170,7 @@ pub(crate) struct Faults {
     pub rng: Rng,
     /// Reads that failed with a media error.
     pub media_errors: u64,
+    pub failure_mode: FailureMode,
     /// Sectors of the drive.
     sectors: u64,
 }
@@ -167,6 +183,7 @@ impl Faults {
             spoiled: BadSectors::default(),
             rng,
             media_errors: 0,
+            failure_mode: FailureMode::default(),
             sectors,
         }
     }
@@ -233,9 +250,11 @@ impl Faults {
                     let extra = Nanos::micros(fault.extra_us.unwrap_or_default());
                     effect.extra = effect.extra.after(extra);
                 }
-                Kind::ReadOnly if request.op.changes_data() => {
-                    effect.status = Some(Status::ReadOnly)
-                }
+                Kind::ReadOnly if request.op.changes_data() => match self.failure_mode {
+                    FailureMode::ReadOnly => effect.status = Some(Status::ReadOnly),
+                    FailureMode::WriteThrough => effect.is_write_through = true,
+                    FailureMode::Normal => {}
+                },
                 _ => {}
             }
         }
@@ -267,7 +286,8 @@ impl Faults {
 
     /// True if the drive refuses writes now.
     pub fn is_read_only(&self, now: Nanos) -> bool {
-        self.running.iter().any(|r| r.fault.kind == Kind::ReadOnly && r.is_active(now))
+        self.failure_mode == FailureMode::ReadOnly
+            && self.running.iter().any(|r| r.fault.kind == Kind::ReadOnly && r.is_active(now))
     }
 
     /// Time until which nothing completes, if the drive hangs now.

@@ -3,5 +3,5 @@
 mod injected;
 pub(crate) mod power_cut;
 
-pub use injected::{Fault, FaultError, Kind};
+pub use injected::{FailureMode, Fault, FaultError, Kind};
 pub(crate) use injected::{Faults, check_all};

@@ -23,7 +23,7 @@ use drivebay_units::Nanos;
 
 use crate::error::ServeError;
 use crate::faults::power_cut::PowerCut;
-use crate::faults::{Fault, FaultError};
+use crate::faults::{FailureMode, Fault, FaultError};
 use crate::interface::events::Event;
 use crate::interface::latency_monitor::LatencyMonitor;
 use crate::interface::report::Report;
@@ -93,6 +93,14 @@ pub trait Io {
 
     /// True if the drive refuses writes because it is worn out.
     fn is_read_only(&mut self) -> bool;
+
+    /// Behavior of the drive after an injected end of life.
+    fn failure_mode(&self) -> FailureMode {
+        FailureMode::default()
+    }
+
+    /// Sets the behavior of the drive after an injected end of life.
+    fn set_failure_mode(&mut self, _mode: FailureMode) {}
 
     /// True if the power is off after a power cut: submitted requests have no effect.
     fn is_off(&self) -> bool;

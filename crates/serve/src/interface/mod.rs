@@ -3,6 +3,7 @@
 
 pub(crate) mod drive;
 pub(crate) mod events;
+pub(crate) mod latency_histogram;
 pub(crate) mod latency_monitor;
 pub(crate) mod report;
 pub(crate) mod session;

@@ -1,7 +1,13 @@
 //! Figures of a served drive and of the server itself.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
 
+use drivebay_drive::Health;
+use drivebay_wire::nvme::CriticalWarning;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::latency_histogram::LatencyFigures;
 use crate::faults::power_cut::PowerCut;
 use crate::namespace::{AccessState, NamespaceFigures};
 use crate::pacing::lateness::LatenessFigures;
@@ -59,4 +65,48 @@ pub struct Report {
     pub last_power_cut: Option<PowerCut>,
     /// Lateness of the answers.
     pub lateness: LatenessFigures,
+    /// Health log, with the names that Prometheus' exporters of NVMe drives use.
+    pub health: Value,
+    /// Latency of the completed requests by operation.
+    pub latency: BTreeMap<&'static str, LatencyFigures>,
+}
+
+/// Health log of a report. `nvme_errors`: number of failed NVMe commands.
+pub(crate) fn health_figures(health: &Health, critical_warning: u8, nvme_errors: u64) -> Value {
+    let ratio = |percent: u8| f64::from(percent) / 100.0;
+    let nodes = health.node_temperatures_c.iter().copied();
+    let sensors = std::iter::once(("composite", health.temperature_c)).chain(nodes);
+    json!({
+        "critical_warning": critical_warning,
+        "available_spare_ratio": ratio(health.available_spare_percent),
+        "available_spare_threshold_ratio": ratio(SPARE_THRESHOLD),
+        "percentage_used_ratio": ratio(health.percentage_used.unwrap_or(0)),
+        "data_units_read": health.data_units_read,
+        "data_units_written": health.data_units_written,
+        "host_read_commands": health.host_reads,
+        "host_write_commands": health.host_writes,
+        "controller_busy_time_seconds": health.busy.as_secs_f64(),
+        "power_cycles": health.power_cycles,
+        "power_on_hours": health.power_on.0 / 3_600_000_000_000,
+        "unsafe_shutdowns": health.unsafe_shutdowns,
+        "media_errors": health.media_errors,
+        "num_err_log_entries": nvme_errors,
+        "temperature_celsius": sensors.collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// Spare blocks below which the drive warns, percent. guess: usual.
+pub(crate) const SPARE_THRESHOLD: u8 = 10;
+/// Warning temperature of a profile without one, degrees Celsius: NVMe requires a value from
+/// version 2.0 on. guess: client drives are specified to work up to it.
+pub(crate) const WARNING_C: f64 = 70.0;
+
+/// Critical warning of NVMe's SMART / Health Information.
+pub(crate) fn critical_warning(health: &Health, is_hot: bool, is_read_only: bool) -> u8 {
+    let bits = [
+        (is_hot, CriticalWarning::TEMPERATURE),
+        (health.available_spare_percent < SPARE_THRESHOLD, CriticalWarning::SPARE),
+        (is_read_only, CriticalWarning::READ_ONLY),
+    ];
+    bits.into_iter().filter(|&(is_set, _)| is_set).fold(0, |all, (_, bit)| all | bit)
 }

@@ -223,7 +223,7 @@ impl Connection {
                 }
             }
             Ok(None) => {}
-            Err(error) => self.reply(negotiated, request.cookie, Some(error)),
+            Err(error) => self.answer(negotiated, request.cookie, Some(error)),
         }
         self.input.consume(end);
         Ok(true)
@@ -355,7 +355,7 @@ impl Connection {
                 Op::WriteZeroes { fua, allocated: no_hole }
             }
             Command::Cache => {
-                self.reply(negotiated, request.cookie, None);
+                self.answer(negotiated, request.cookie, None);
                 return Ok(None);
             }
             Command::BlockStatus { first_only } => {
@@ -389,13 +389,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Appends a reply without data.
-    fn reply(&mut self, negotiated: Negotiated, cookie: u64, error: Option<Error>) {
+    /// Reports success or an error to the client.
+    fn answer(&mut self, negotiated: Negotiated, cookie: u64, error: Option<Error>) {
         let out = self.output.append();
         match error {
             _ if !negotiated.structured => wire::simple_reply(out, cookie, error),
-            None => wire::structured_none(out, cookie),
             Some(error) => wire::structured_error(out, cookie, error),
+            None => wire::structured_none(out, cookie),
         }
     }
 
@@ -417,7 +417,7 @@ impl Connection {
         let sectors = left.div_ceil(SECTOR_BYTES as usize) as u32;
         if sectors > 0 && drive.append(lba, sectors, self.output.append()).is_err() {
             self.output.append().truncate(before);
-            return self.reply(negotiated, request.token, Some(Error::Io));
+            return self.answer(negotiated, request.token, Some(Error::Io));
         }
         self.output.sent(sectors as usize * SECTOR_BYTES as usize - left);
     }
@@ -496,17 +496,16 @@ impl Session for Connection {
         }
         let error = match completion.status {
             Status::Ok if request.op == Op::Read => {
-                self.answer_read(negotiated, &request, drive);
-                return;
+                return self.answer_read(negotiated, &request, drive);
             }
-            Status::Ok => return self.reply(negotiated, request.token, None),
-            Status::OutOfRange => Error::Inval,
+            Status::Ok => None,
+            Status::OutOfRange => Some(Error::Inval),
             // Drives with zones are not served over NBD.
-            Status::MediaError | Status::Internal | Status::Zone(_) => Error::Io,
-            Status::ReadOnly => Error::Perm,
-            Status::NoSpace => Error::NoSpc,
+            Status::MediaError | Status::Internal | Status::Zone(_) => Some(Error::Io),
+            Status::ReadOnly => Some(Error::Perm),
+            Status::NoSpace => Some(Error::NoSpc),
         };
-        self.reply(negotiated, request.token, Some(error));
+        self.answer(negotiated, request.token, error);
     }
 
     fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {

@@ -284,6 +284,16 @@ impl Controller {
             return;
         }
         self.seen = Some(now);
+        self.note_changed(changed);
+    }
+
+    /// Records that all namespaces have changed, because the host has switched the write cache.
+    pub fn note_write_cache(&mut self, namespaces: &dyn Namespaces) {
+        let attached = |nsid: &u32| self.flags.is_attached(*nsid);
+        self.note_changed(namespaces.namespace_ids().into_iter().filter(attached).collect());
+    }
+
+    fn note_changed(&mut self, changed: Vec<u32>) {
         self.changed.extend(changed);
         if self.features[Feature::AsyncEvents] & NAMESPACE_NOTICES != 0 {
             self.events.raise(Event::Namespaces);
@@ -333,9 +343,10 @@ impl Controller {
         self.csts = self.csts & !(3 << 2) | CSTS_SHUTDOWN_DONE;
     }
 
-    /// Publishes changed features to the I/O queues.
-    pub fn publish_features(&self) {
-        self.flags.write_cache.store(self.features.write_cache(), Ordering::Relaxed);
+    /// Publishes changed features to the I/O queues. Returns true if the write cache was switched.
+    pub fn publish_features(&self) -> bool {
+        let write_cache = self.features.write_cache();
+        self.flags.write_cache.swap(write_cache, Ordering::Relaxed) != write_cache
     }
 
     /// True if the host has been silent for too long; must be called regularly.

@@ -177,7 +177,7 @@ impl Features {
 }
 
 /// Value that Get Features asks for.
-fn select_of(sqe: &Sqe) -> Option<Select> {
+pub(super) fn select_of(sqe: &Sqe) -> Option<Select> {
     Select::from_code((sqe.cdw10.get() >> 8 & 7) as u8)
 }
 

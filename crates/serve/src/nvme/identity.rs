@@ -21,6 +21,7 @@ use super::records::{PersistentEvents, SLOTS};
 use super::reservations::RESCAP;
 use super::{access, placement, zones};
 use crate::interface::drive::Drive;
+use crate::interface::report::WARNING_C;
 use crate::namespace::{BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, SECTOR_SHIFT, ZONED_BLOCK_SHIFT};
 use crate::state::identity::DriveIdentity;
 
@@ -30,6 +31,8 @@ pub(super) const VERSION: u32 = 0x0002_0000;
 pub(super) const NSID_ALL: u32 = 0xffff_ffff;
 /// Bytes of data in a capsule in addition to the command: 16 KiB, as in Linux's own target.
 pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
+/// Most data of a command over TCP, as a power of two of 4 KiB.
+pub(super) const TCP_TRANSFER_MAX_LOG2: u8 = 5;
 /// Granularity of the keep-alive timeout, in 100 ms.
 pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
 /// Optional commands: Compare, Write Uncorrectable, Dataset Management, Write Zeroes; Save and
@@ -53,10 +56,9 @@ const LPA: u8 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5;
 const LPA_OF_DISCOVERY: u8 = 1 << 1 | 1 << 2 | 1 << 5;
 /// Size of the persistent event log, in units of 64 KiB.
 const PELS: u32 = PersistentEvents::bytes_max().div_ceil(64 << 10) as u32;
-/// Warning and critical temperature for a profile without them: from 2.0 on the specification
-/// requires both. guess: 70 degrees Celsius, to which client drives are specified to work, and 15
-/// more.
-const TEMPERATURES_C: [f64; 2] = [70.0, 85.0];
+/// Critical temperature of a profile without one: from 2.0 on the specification requires it. guess:
+/// 15 degrees Celsius more than the warning temperature.
+const CRITICAL_C: f64 = WARNING_C + 15.0;
 /// Time to enter D3 and to resume from it, microseconds. guess: a second; the specification
 /// requires a value.
 const RTD3_US: u32 = 1_000_000;
@@ -69,6 +71,10 @@ pub(super) const COPY_RANGE_MAX: u32 = 128 << 10;
 pub(super) const COPY_MAX: u32 = 1 << 20;
 /// Time of the extended self-test, minutes. guess: as common client drives report.
 pub(super) const SELF_TEST_MINUTES: u16 = 30;
+
+/// Feature of a namespace without a volatile write cache (VWCNP): the host has switched it off.
+/// From version 2.1 of the base specification; Linux evaluates it for controllers from 2.0 on.
+const NO_WRITE_CACHE: u8 = 1 << 5;
 
 /// Transport and purpose of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +127,8 @@ impl Identity {
             queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
             io_queues_max: spec.host_interface.queues_max.clamp(1, 64) as u16,
             unit_blocks: (spec.geometry.unit_bytes() / SECTOR_BYTES) as u16,
-            warning_c: spec.rated.warning_c.unwrap_or(TEMPERATURES_C[0]),
-            critical_c: spec.rated.critical_c.unwrap_or(TEMPERATURES_C[1]),
+            warning_c: spec.rated.warning_c.unwrap_or(WARNING_C),
+            critical_c: spec.rated.critical_c.unwrap_or(CRITICAL_C),
             is_protected: spec.power_loss_protection,
             has_volatile_cache,
             overwrites: spec.sanitize_overwrite,
@@ -160,6 +166,12 @@ impl Identity {
         self.overwrites && self.zones.is_none()
     }
 
+    /// Most data of a command (MDTS), as a power of two of 4 KiB.
+    pub(super) fn transfer_max_log2(&self, kind: Kind) -> u8 {
+        let own = self.own.transfer_max_log2;
+        if kind == Kind::Pci { own } else { own.min(TCP_TRANSFER_MAX_LOG2) }
+    }
+
     /// Most data of a command, bytes.
     pub(super) fn transfer_bytes_max(&self) -> u32 {
         4096 << self.own.transfer_max_log2
@@ -178,12 +190,12 @@ impl Identity {
             sn: padded(&self.drive.serial),
             mn: padded(&self.own.model),
             fr: padded(&self.own.firmware),
-            mdts: self.own.transfer_max_log2,
+            mdts: self.transfer_max_log2(kind),
             cntlid: cntlid.into(),
             ver: VERSION.into(),
             rtd3r: RTD3_US.into(),
             rtd3e: RTD3_US.into(),
-            ctratt: attributes(kind).into(),
+            ctratt: attributes(kind, self.own.ocp).into(),
             aerl: self.own.events_max,
             elpe: self.own.error_entries,
             lpa: LPA_OF_DISCOVERY,
@@ -361,8 +373,14 @@ impl Identity {
     }
 
     /// Identify data of a namespace that does not depend on its command set.
-    pub(super) fn independent(&self, kind: Kind, namespace: &Namespace) -> Vec<u8> {
+    pub(super) fn independent(
+        &self,
+        kind: Kind,
+        namespace: &Namespace,
+        write_cache: bool,
+    ) -> Vec<u8> {
         let id = IdentifyIndependentNamespace {
+            nsfeat: if write_cache { 0 } else { NO_WRITE_CACHE },
             nmic: namespace.is_shared().into(),
             rescap: rescap(kind),
             nsattr: namespace.is_read_only().into(),
@@ -403,14 +421,15 @@ fn of_no_maker(spec: &Spec) -> Identify {
         aborts_max: 3,
         events_max: 3,
         error_entries: 63,
+        ocp: false,
         power_states: Vec::new(),
     }
 }
 
 /// Controller attributes: 128-bit host identifiers; with Keep Alive, any traffic resets its timer;
-/// UUIDs of vendors' pages.
-fn attributes(kind: Kind) -> u32 {
-    let (keep_alive_by_traffic, uuids) = (1 << 6, 1 << 9);
+/// UUIDs of vendors' pages, which OCP's have.
+fn attributes(kind: Kind, has_uuids: bool) -> u32 {
+    let (keep_alive_by_traffic, uuids) = (1 << 6, u32::from(has_uuids) << 9);
     match kind {
         Kind::Discovery => 1 | keep_alive_by_traffic,
         Kind::Tcp => 1 | keep_alive_by_traffic | uuids,

@@ -3,10 +3,10 @@
 use drivebay_drive::{Health, Sanitize};
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
-    AdminOpcode, COMMAND_SET_ZONED, CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY,
-    EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, Feature,
-    FirmwareSlots, LogPage, NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SCOPE_CONTROLLER,
-    SCOPE_NAMESPACE, SCOPE_SUBSYSTEM, SanitizeStatus, SmartLog, padded, padded_nqn,
+    AdminOpcode, COMMAND_SET_ZONED, CommandEffects, EFFECT_CHANGES_CAPABILITY, EFFECT_CHANGES_DATA,
+    EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, Feature, FirmwareSlots, LogPage,
+    NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SCOPE_CONTROLLER, SCOPE_NAMESPACE,
+    SCOPE_SUBSYSTEM, SanitizeStatus, SmartLog, ocp_trailer, padded, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
@@ -17,22 +17,16 @@ use super::reservations::{Access, is_reservation};
 use super::subsystem::Subsystem;
 use super::{placement, zones};
 use crate::interface::drive::Drive;
-use crate::interface::report::Report;
+use crate::interface::report::{Report, SPARE_THRESHOLD, critical_warning};
 use crate::namespace::Namespace;
 
-/// Spare blocks below which the drive warns, per cent. guess: usual.
-pub(super) const SPARE_THRESHOLD: u8 = 10;
 const MINUTE_NS: u64 = 60_000_000_000;
 
 /// Critical warning of SMART / Health Information.
 pub(super) fn warning(drive: &mut dyn Drive, features: &Features) -> u8 {
     let health = drive.health();
-    let bits = [
-        (features.is_beyond(kelvin(health.temperature_c)), CriticalWarning::TEMPERATURE),
-        (health.available_spare_percent < SPARE_THRESHOLD, CriticalWarning::SPARE),
-        (drive.is_read_only(), CriticalWarning::READ_ONLY),
-    ];
-    bits.into_iter().filter(|&(is_set, _)| is_set).fold(0, |all, (_, bit)| all | bit)
+    let is_hot = features.is_beyond(kelvin(health.temperature_c));
+    critical_warning(&health, is_hot, drive.is_read_only())
 }
 
 /// SMART / Health Information. Without rated cycles in the profile the percentage used is 0.
@@ -126,6 +120,7 @@ pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
         LogPage::ReservationNotification => kind == Kind::Tcp,
         LogPage::AsymmetricAccess => identity.has_paths(kind),
         LogPage::ChangedZones => identity.zones.is_some(),
+        _ if ocp_trailer(page).is_some() => identity.own.ocp,
         _ if placement::is_of_group(page) => identity.placement.is_some(),
         _ => true,
     }
@@ -151,6 +146,7 @@ pub(super) fn has_feature(kind: Kind, feature: Feature, identity: &Identity) -> 
             matches!(feature, F::KeepAliveTimer | F::AsyncEvents | F::HostIdentifier)
         }
         _ if matches!(feature, F::Placement | F::PlacementEvents) => identity.placement.is_some(),
+        _ if feature as u8 >= F::OcpErrorInjection as u8 => identity.own.ocp,
         Kind::Tcp => true,
         Kind::Pci => {
             !matches!(feature, F::KeepAliveTimer | F::ReservationMask | F::ReservationPersistence)

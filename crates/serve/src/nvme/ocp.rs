@@ -1,5 +1,5 @@
 //! OCP's log pages and features: SMART extended, latency monitor, error recovery, capabilities;
-//! error injection.
+//! error injection, failure mode. Only drives have them whose profile says so (`identify.ocp`).
 //!
 //! Source: OCP Datacenter NVMe SSD specification 2.0. Physical bytes are those of the pages that
 //! the model has programmed; a throttled drive reports the number of its stage. Left out, as zeros:
@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 use super::identity::Identity;
 use super::refuse::refuse_if;
-use crate::faults::{Fault, Kind};
+use crate::faults::{FailureMode, Fault, Kind};
 use crate::interface::drive::Drive;
 use crate::interface::latency_monitor::{LatencyCounts, LatencySettings};
 
@@ -164,6 +164,16 @@ pub(super) fn set_latency_monitor(drive: &mut dyn Drive, data: &[u8]) -> Result<
     let now = drive.now();
     drive.latency_monitor().set(settings, now);
     Ok(())
+}
+
+/// Set Features, EOL/PLP failure mode, in the highest two bits of the value; 0 restores the
+/// default.
+pub(super) fn set_failure_mode(drive: &mut dyn Drive, value: u32) {
+    drive.set_failure_mode(match value >> 30 {
+        2 => FailureMode::WriteThrough,
+        3 => FailureMode::Normal,
+        _ => FailureMode::ReadOnly,
+    });
 }
 
 /// Set Features, error injection: injects all of these errors, or none. A disabled entry ends all

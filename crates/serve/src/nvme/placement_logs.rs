@@ -12,12 +12,12 @@ use drivebay_wire::nvme::{
 use zerocopy::IntoBytes;
 
 use super::identity::Identity;
-use super::logs;
 use super::placement::{Events, GROUP, PAGE_BYTES, Shape, names_group};
 use super::refuse::refuse_if;
 use super::subsystem::status_of;
 use super::timestamp::Timestamp;
 use crate::interface::drive::{Drive, Namespaces};
+use crate::interface::report::SPARE_THRESHOLD;
 use crate::namespace::NAMESPACES_MAX;
 
 /// Log page of the endurance group.
@@ -49,10 +49,10 @@ fn group(drive: &mut dyn Drive, errors: u64) -> Vec<u8> {
     let billions = |bytes: u128| bytes.div_ceil(1_000_000_000).into();
     let wide = |count: u64| u128::from(count).into();
     let log = EnduranceGroupLog {
-        critical_warning: u8::from(health.available_spare_percent < logs::SPARE_THRESHOLD)
+        critical_warning: u8::from(health.available_spare_percent < SPARE_THRESHOLD)
             | u8::from(drive.is_read_only()) << 3,
         available_spare: health.available_spare_percent,
-        spare_threshold: logs::SPARE_THRESHOLD,
+        spare_threshold: SPARE_THRESHOLD,
         percentage_used: health.percentage_used.unwrap_or(0),
         data_units_read: billions(u128::from(health.data_units_read) * 512_000),
         data_units_written: billions(u128::from(health.data_units_written) * 512_000),

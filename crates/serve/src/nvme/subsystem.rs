@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use drivebay_units::Nanos;
@@ -108,6 +108,8 @@ pub struct Subsystem {
     pub(super) identity: Identity,
     controllers: BTreeMap<u16, Controller>,
     pub(super) records: Records,
+    /// Number of errors over the lifetime, which the drive reports with its figures.
+    pub(crate) error_count: Arc<AtomicU64>,
     pub(super) shared: SharedState,
     /// Secrets for hosts over TCP; `None` if all hosts may connect.
     pub(super) secrets: Option<Arc<Secrets>>,
@@ -132,6 +134,7 @@ impl Subsystem {
             identity,
             controllers: BTreeMap::new(),
             records,
+            error_count: Arc::default(),
             shared,
             secrets: None,
             attached: all.iter().copied().collect(),
@@ -143,6 +146,7 @@ impl Subsystem {
     /// that waits for a reset.
     pub(crate) fn restore_records(&mut self, records: Records, now: Nanos) {
         let profiles = self.records.firmware.slots[0];
+        self.error_count.store(records.error_count, Ordering::Relaxed);
         self.records = records;
         self.records.firmware.slots[0] = profiles;
         self.records.timestamp.stop(now);
@@ -263,6 +267,7 @@ impl Subsystem {
     ) {
         let records = &mut self.records;
         records.error_count += 1;
+        self.error_count.store(records.error_count, Ordering::Relaxed);
         records.errors.truncate(usize::from(self.identity.own.error_entries));
         let is_io = queue != 0;
         let zones = self.identity.zones.as_ref().filter(|_| is_io && is_active);

@@ -1,6 +1,7 @@
 //! A served drive: its model, its data and its event loop.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use drivebay_drive::Device;
@@ -72,6 +73,7 @@ impl ServedDrive {
         let CheckedDrive { options, namespaces, identity, .. } = checked;
         let mut event_loop = EventLoop::new(engine, channel)?;
         let nvme = Subsystem::shared(nvme_identity, &namespaces);
+        event_loop.engine().nvme_errors = Arc::clone(&nvme.lock().error_count);
         if let Some(secrets) = checked.secrets {
             nvme.lock().require(secrets);
         }
@@ -220,7 +222,8 @@ fn new_engine(
         engine.allow_power_cuts(options.power_cut, options.loss);
     }
     engine.set_after_cut(options.after_cut);
-    options.record.as_deref().map_or(Ok(()), |path| engine.record(path))?;
+    let requests_only = options.requests_only;
+    options.record.as_deref().map_or(Ok(()), |path| engine.record(path, requests_only))?;
     for &fault in &options.faults {
         engine.add_fault(fault).expect("all were checked");
     }

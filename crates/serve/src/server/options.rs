@@ -70,6 +70,8 @@ pub struct DriveOptions {
     pub state: Option<PathBuf>,
     /// New file in which all commands are recorded with their data.
     pub record: Option<PathBuf>,
+    /// True to record no data, but reads as well.
+    pub requests_only: bool,
     /// Preconditioning of a new drive; not applied to a saved state.
     pub precondition: Precondition,
     /// Method by which the server keeps the model's times.

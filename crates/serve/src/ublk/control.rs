@@ -86,20 +86,7 @@ impl Shape {
         }
     }
 
-    /// Parameters with one queue, for a device without a drive.
-    #[cfg(test)]
-    pub fn null() -> Shape {
-        let transfer_bytes_max = TRANSFER_BYTES_MAX;
-        Shape {
-            queues: 1,
-            depth: DEPTH_MAX as u16,
-            transfer_bytes_max,
-            has_volatile_cache: false,
-            unit_bytes: PAGE_BYTES,
-        }
-    }
-
-    pub(super) fn info(&self) -> DeviceInfo {
+    fn info(&self) -> DeviceInfo {
         DeviceInfo {
             nr_hw_queues: self.queues,
             queue_depth: self.depth,
@@ -111,7 +98,7 @@ impl Shape {
         }
     }
 
-    pub(super) fn params(&self, namespace: &Namespace) -> Params {
+    fn params(&self, namespace: &Namespace) -> Params {
         let cache = if self.has_volatile_cache { ATTR_VOLATILE_CACHE | ATTR_FUA } else { 0 };
         let read_only = if namespace.is_read_only() { ATTR_READ_ONLY } else { 0 };
         Params {
@@ -217,7 +204,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
-pub(super) fn open_control() -> Result<File, ServeError> {
+fn open_control() -> Result<File, ServeError> {
     open(Path::new(CONTROL_PATH)).map_err(|why| match why.kind() {
         io::ErrorKind::PermissionDenied => no_permission(why),
         _ => ServeError::machine(
@@ -244,6 +231,9 @@ fn is_left_over(info: &DeviceInfo) -> bool {
     info.state == STATE_DEAD && mark == MARK && !Path::new(&format!("/proc/{process}")).exists()
 }
 
+#[cfg(test)]
+#[path = "../../tests/unit/ublk_null.rs"]
+mod null;
 #[cfg(test)]
 #[path = "../../tests/unit/ublk_control.rs"]
 mod tests;

@@ -11,8 +11,6 @@
 
 mod control;
 mod device;
-#[cfg(test)]
-mod null;
 mod ring;
 
 pub(crate) use control::{Control, Shape};

@@ -81,6 +81,24 @@ fn a_hang_ends_and_an_ambient_temperature_is_applied_once() {
 }
 
 #[test]
+fn the_failure_mode_decides_what_a_worn_out_drive_does_with_writes() {
+    let mut faults = Faults::new(Rng::new(1), 1 << 20);
+    faults.add(Fault::new(Kind::ReadOnly)).expect("ok");
+    faults.begin(Nanos::ZERO, 0);
+    for (mode, status, is_write_through) in [
+        (FailureMode::ReadOnly, Some(Status::ReadOnly), false),
+        (FailureMode::WriteThrough, None, true),
+        (FailureMode::Normal, None, false),
+    ] {
+        faults.failure_mode = mode;
+        let effect = faults.effect(Nanos::ZERO, &request(Op::Write { fua: false }, 0));
+        assert_eq!(effect, Effect { status, is_write_through, ..Effect::default() });
+        assert_eq!(faults.effect(Nanos::ZERO, &request(Op::Read, 0)), Effect::default());
+        assert_eq!(faults.is_read_only(Nanos::ZERO), mode == FailureMode::ReadOnly);
+    }
+}
+
+#[test]
 fn a_field_of_another_kind_is_refused() {
     let mut faults = Faults::new(Rng::new(1), 1 << 20);
     assert!(faults.add(Fault::new(Kind::ReadError)).is_err());

@@ -1,23 +1,24 @@
-//! Formats with comma-separated columns, one request per line.
+//! Formats with columns, separated by commas or blanks, one request per line.
 //!
 //! Sources: the header or README published with each collection. MSR Cambridge (SNIA IOTTA 388),
 //! SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917),
 //! K5cloud (IOTTA 26930), CloudPhysics (data/trace.csv of libCacheSim: 7,200 s in whole seconds),
-//! SPC trace file format specification 1.0.1. Not read: MSR's host name (a file has one host).
+//! SPC trace file format specification 1.0.1, DiskSim 4.0 manual (ASCII traces), MQSim's README,
+//! FIU (IOTTA 390). Not read: MSR's host name (a file has one host).
 //! Effect: in a concatenation of several hosts' files, disks with the same number are mixed.
 
 use std::marker::PhantomData;
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
-use super::number::{Clock, device, scaled, split, trimmed, whole};
+use super::number::{Clock, device, scaled, split, trimmed, whole, words};
 use super::parse::{Out, Parse};
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request, TimeUnit};
 
 const SECOND: u64 = 1_000_000_000;
 
-use Holds::{Device, Kind, Length, Offset, Other, Response, Time};
+use Holds::{Device, Kind, Length, Minor, Offset, Other, Response, Time};
 
 /// Content of a column.
 #[derive(Clone, Copy)]
@@ -28,6 +29,8 @@ enum Holds {
     Offset(u64),
     Length(u64),
     Device,
+    /// Minor number of the device, after its major number.
+    Minor,
     /// May be empty.
     Response,
     /// Ignored.
@@ -46,25 +49,32 @@ pub(crate) struct Table {
     open: bool,
     /// True if lines with empty fields are skipped and counted.
     may_be_incomplete: bool,
+    /// True if blanks separate the columns.
+    blank: bool,
 }
 
 /// Defines formats by rows `Name(clock, flag): "column" content, ...`.
 macro_rules! rows {
-    ($($(#[$doc:meta])* $name:ident($clock:expr $(, $so:ident)?): $($column:literal $holds:expr),*;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($clock:expr $(, $so:ident)*): $($column:literal $holds:expr),*;)*) => {$(
         $(#[$doc])*
         pub(crate) struct $name;
 
         impl Row for $name {
             const TABLE: Table = Table {
-                $($so: true,)?
+                $($so: true,)*
                 ..Table { clock: $clock, columns: &[$(($column, $holds)),*], ..PLAIN }
             };
         }
     )*};
 }
 
-const PLAIN: Table =
-    Table { clock: Clock::whole(1), columns: &[], open: false, may_be_incomplete: false };
+const PLAIN: Table = Table {
+    clock: Clock::whole(1),
+    columns: &[],
+    open: false,
+    may_be_incomplete: false,
+    blank: false,
+};
 
 /// A format with columns. Each is a type, so that its parser is compiled separately.
 pub(crate) trait Row: Send {
@@ -102,6 +112,7 @@ impl<R: Row> Csv<R> {
                 Offset(unit) => request.offset_bytes = scaled(field, unit, name)?,
                 Length(unit) => request.bytes = scaled(field, unit, name)?,
                 Device => request.device = device(field, name)?,
+                Minor => request.device = request.device << 20 | device(field, name)? & 0xf_ffff,
                 Response if trimmed(field).is_empty() => {}
                 Response => request.response = Some(Nanos(self.0.ns(field, name)?)),
                 Other => {}
@@ -115,7 +126,10 @@ impl<R: Row> Csv<R> {
 impl<R: Row> Parse for Csv<R> {
     #[inline]
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
-        let (fields, count) = split::<8>(line, b',');
+        let (fields, count) = match R::TABLE.blank {
+            true => words::<8>(line),
+            false => split::<8>(line, b','),
+        };
         let wanted = R::TABLE.columns.len();
         if count < wanted || count > wanted && !R::TABLE.open {
             return not_a_row(&R::TABLE, line, count);
@@ -123,7 +137,7 @@ impl<R: Row> Parse for Csv<R> {
         match self.request(&fields, out) {
             Ok(Some(request)) => out.push(request),
             Ok(None) => Ok(false),
-            Err(_) if is_header(&R::TABLE, line) => Ok(false),
+            Err(_) if is_header(&R::TABLE, line) => Ok(is_whole_header(&R::TABLE, &fields)),
             Err(problem) => Err(problem),
         }
     }
@@ -146,6 +160,14 @@ fn is_header(table: &Table, line: &[u8]) -> bool {
     line.is_empty()
         || line[0] == b'#'
         || line.get(..first.len()).is_some_and(|start| start.eq_ignore_ascii_case(first.as_bytes()))
+}
+
+/// True if the fields are the names of all columns.
+fn is_whole_header(table: &Table, fields: &[&[u8]]) -> bool {
+    let is_name = |(field, (name, _)): (&&[u8], &(&str, Holds))| {
+        trimmed(field).eq_ignore_ascii_case(name.as_bytes())
+    };
+    fields.iter().zip(table.columns).all(is_name)
 }
 
 #[cold]
@@ -191,6 +213,18 @@ fn own_word(field: &[u8]) -> Result<Option<Op>, Problem> {
     op.map(Some).ok_or_else(|| wrong_op(name, "read, write, trim or flush"))
 }
 
+/// Flags of DiskSim: the lowest is 1 for a read.
+fn read_flag(field: &[u8]) -> Result<Option<Op>, Problem> {
+    Ok(Some(if whole(field, "type")? & 1 == 1 { Op::Read } else { Op::Write }))
+}
+
+fn one_or_zero(field: &[u8]) -> Result<Option<Op>, Problem> {
+    match whole(field, "type")? {
+        0 | 1 => read_flag(field),
+        _ => Err(Problem::new(format!("type is {}; must be 1 (read) or 0 (write)", shown(field)))),
+    }
+}
+
 /// A SCSI operation code in hexadecimal.
 fn scsi_code(field: &[u8]) -> Result<Option<Op>, Problem> {
     let code = trimmed(field);
@@ -227,6 +261,19 @@ rows! {
     /// SPC: sectors of 512 bytes, bytes, seconds; optional columns after them are not read.
     Spc(Clock::decimal(SECOND), open): "ASU" Device, "LBA" Offset(SECTOR_BYTES),
         "Size" Length(1), "Opcode" Kind(letter), "Timestamp" Time;
+
+    /// MQSim: nanoseconds, sectors of 512 bytes, 1 = read.
+    MqSim(Clock::whole(1), blank): "time" Time, "device" Device, "LBA" Offset(SECTOR_BYTES),
+        "size" Length(SECTOR_BYTES), "type" Kind(one_or_zero);
+
+    /// DiskSim: the same with milliseconds; the type has more flags.
+    DiskSim(Clock::decimal(1_000_000), blank): "time" Time, "device" Device,
+        "LBA" Offset(SECTOR_BYTES), "size" Length(SECTOR_BYTES), "type" Kind(read_flag);
+
+    /// FIU: nanoseconds, sectors of 512 bytes; hashes follow.
+    Fiu(Clock::whole(1), blank, open): "time" Time, "pid" Other, "process" Other,
+        "LBA" Offset(SECTOR_BYTES), "size" Length(SECTOR_BYTES), "operation" Kind(letter),
+        "major" Device, "minor" Minor;
 
     /// This program's own format, with all fields of a request.
     Own(Clock::whole(1)): "at_ns" Time, "op" Kind(own_word), "offset_bytes" Offset(1),

@@ -1,7 +1,8 @@
-//! Text of Linux's block layer: blkparse's default output, and output of ftrace and perf.
+//! Text of Linux's block layer and NVMe driver: blkparse's default output, ftrace and perf.
 //!
 //! Sources: blktrace's blkparse_fmt.c and manual page; include/trace/events/block.h
-//! (block_rq_issue, block_rq_complete, block_rq_requeue); blk_fill_rwbs() for the letters of a
+//! (block_rq_issue, block_rq_complete, block_rq_requeue); drivers/nvme/host/trace.h; perf-trace(1)
+//! for its own notation of the same events; blk_fill_rwbs() for the letters of a
 //! request's operation; block/blk-flush.c for the parts of a flush. A request begins at its issue
 //! to the driver (blkparse: action D) and ends at its completion (C). A request that the driver
 //! requeues (R) begins with its next issue. A flush is issued without an address (`D FN
@@ -13,9 +14,9 @@
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::columns::for_op;
-use super::number::{decimal_ns, device, scaled, words};
+use super::number::{decimal_ns, device, scaled, whole, words};
 use super::pairs::Pairs;
-use super::parse::{Out, Parse, check};
+use super::parse::{Names, Out, Parse, check};
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request};
 
@@ -90,15 +91,15 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    fn apply(&self, pairs: &mut Pairs, out: &mut Out<'_>) -> Result<(), Problem> {
+    fn apply(&self, pairs: &mut Pairs, out: &mut Out<'_>) -> Result<bool, Problem> {
         let Event { action, at, device, letters, offset_bytes, sectors } = *self;
         let Some(op) = rwbs_op(letters, sectors) else {
             out.skipped.other_events += u64::from(action == Action::Issue);
-            return Ok(());
+            return Ok(true);
         };
         if sectors == 0 && op != Op::Flush {
             out.skipped.no_bytes += u64::from(action == Action::Issue);
-            return Ok(());
+            return Ok(true);
         }
         // The letters of an issued flush differ from those of the bio that requested it: FN, FWS.
         let of_bio = op == Op::Flush && letters.contains(&b'W');
@@ -120,7 +121,7 @@ impl Event<'_> {
             }
             Action::Requeue => out.skipped.requeued += u64::from(pairs.requeue(key)),
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -143,7 +144,7 @@ impl Parse for Blkparse {
             b"C" => Action::Complete,
             b"R" => Action::Requeue,
             other if other.len() <= 2 && other.iter().all(u8::is_ascii_alphabetic) => {
-                return Ok(false);
+                return Ok(true);
             }
             other => {
                 let what = format!("the action is {}; must be letters, like D or C", shown(other));
@@ -164,9 +165,7 @@ impl Parse for Blkparse {
             _ => (0, 0),
         };
         ends_in_bracket(line)?;
-        Event { action, at, device, letters: f[6], offset_bytes, sectors }
-            .apply(&mut self.0, out)?;
-        Ok(true)
+        Event { action, at, device, letters: f[6], offset_bytes, sectors }.apply(&mut self.0, out)
     }
 
     fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
@@ -186,13 +185,13 @@ impl Parse for Ftrace {
         let Some(start) = memchr::memmem::find(line, EVENT) else { return other_line(line, out) };
         let rest = &line[start + EVENT.len()..];
         let names: [(&[u8], Action); 3] = [
-            (b"issue:", Action::Issue),
-            (b"complete:", Action::Complete),
-            (b"requeue:", Action::Requeue),
+            (b"issue", Action::Issue),
+            (b"complete", Action::Complete),
+            (b"requeue", Action::Requeue),
         ];
         let event =
             names.iter().find_map(|(name, action)| Some((rest.strip_prefix(*name)?, *action)));
-        let Some((rest, action)) = event else {
+        let Some((rest, action)) = event.filter(|(rest, _)| !rest.is_empty()) else {
             // Another event, unless the line is cut off inside one of these names.
             let cut = names.iter().any(|(name, _)| name.starts_with(rest));
             return if cut { Err(no_line(line)) } else { other_line(line, out) };
@@ -200,13 +199,15 @@ impl Parse for Ftrace {
         if memchr::memmem::find(rest, EVENT).is_some() {
             return Err(Problem::new(format!("{} holds two events", shown(line))));
         }
-        // Before the name: "comm-pid [cpu] flags time:", or perf's "comm pid [cpu] time: block:".
-        let head = line[..start].trim_ascii_end();
-        let head = head.strip_suffix(b"block:").unwrap_or(head).trim_ascii_end();
-        let time =
-            head.strip_suffix(b":").and_then(|head| head.rsplit(|byte| *byte == b' ').next());
-        let time = time.ok_or_else(|| Problem::new("there is no time before the event's name"))?;
-        let at = Nanos(decimal_ns(time, SECOND, "the time")?);
+        let rest = match rest {
+            [b':', rest @ ..] => rest,
+            [b'(', rest @ ..] => {
+                perf_trace(line, rest, action)?.apply(&mut self.0, out)?;
+                return Ok(true);
+            }
+            _ => return other_line(line, out),
+        };
+        let at = time_before(&line[..start], b"block:")?;
         // After the name: "maj,min rwbs [bytes] (command) sector + count ... [comm or error]".
         let rest = rest.trim_ascii();
         let (f, _) = words::<2>(rest);
@@ -222,13 +223,104 @@ impl Parse for Ftrace {
         }
         let (offset_bytes, sectors) = place(place_words[0], place_words[1], place_words[2])?;
         ends_in_bracket(rest)?;
-        Event { action, at, device, letters: f[1], offset_bytes, sectors }
-            .apply(&mut self.0, out)?;
-        Ok(true)
+        Event { action, at, device, letters: f[1], offset_bytes, sectors }.apply(&mut self.0, out)
     }
 
     fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
         self.0.end(out);
+        Ok(())
+    }
+}
+
+/// Time before an event's name: "comm-pid [cpu] flags time:", or perf's "... time: subsystem:".
+fn time_before(head: &[u8], subsystem: &[u8]) -> Result<Nanos, Problem> {
+    let head = head.trim_ascii_end();
+    let head = head.strip_suffix(subsystem).unwrap_or(head).trim_ascii_end();
+    let time = head.strip_suffix(b":").and_then(|head| head.rsplit(|byte| *byte == b' ').next());
+    let time = time.ok_or_else(|| Problem::new("there is no time before the event's name"))?;
+    Ok(Nanos(decimal_ns(time, SECOND, "the time")?))
+}
+
+/// Value after `key` in a list such as "dev: 8, sector: 16)".
+fn value<'a>(list: &'a [u8], key: &str) -> Result<&'a [u8], Problem> {
+    let after = memchr::memmem::find(list, key.as_bytes()).map(|at| &list[at + key.len()..]);
+    let is_end = |byte: &u8| matches!(byte, b',' | b')' | b' ');
+    after
+        .and_then(|rest| rest.iter().position(is_end).map(|end| &rest[..end]))
+        .ok_or_else(|| Problem::new(format!("{} has no value of {}", shown(list), key.trim())))
+}
+
+/// Parses a line of `perf trace`: milliseconds, "comm/tid", and the event's fields by name.
+fn perf_trace<'a>(line: &[u8], fields: &'a [u8], action: Action) -> Result<Event<'a>, Problem> {
+    let (time, _) = words::<1>(line);
+    let letters = value(fields, " rwbs: \"")?;
+    let (offset_bytes, sectors) =
+        place(value(fields, " sector: ")?, b"+", value(fields, " nr_sector: ")?)?;
+    Ok(Event {
+        action,
+        at: Nanos(decimal_ns(time[0], 1_000_000, "the time")?),
+        device: device(value(fields, "dev: ")?, "dev")?,
+        letters: letters.strip_suffix(b"\"").unwrap_or(letters),
+        offset_bytes,
+        sectors,
+    })
+}
+
+/// Text of ftrace and of `perf script` with nvme_setup_cmd and nvme_complete_rq. Commands match by
+/// disk, queue and command identifier. Blocks are taken for 512 bytes, as the events lack their
+/// size.
+#[derive(Default)]
+pub(crate) struct FtraceNvme {
+    open: Pairs,
+    disks: Names,
+}
+
+impl Parse for FtraceNvme {
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let events: [&[u8]; 2] = [b"nvme_setup_cmd: ", b"nvme_complete_rq: "];
+        let event = events.iter().enumerate().find_map(|(kind, name)| {
+            memchr::memmem::find(line, name).map(|at| (kind, at, &line[at + name.len()..]))
+        });
+        let Some((kind, start, fields)) = event else { return other_line(line, out) };
+        if memchr::memmem::find(fields, b"disk=").is_none() {
+            return Ok(false); // an admin command
+        }
+        let at = time_before(&line[..start], b"nvme:")?;
+        let device = self.disks.number(value(fields, "disk=")?)?;
+        let queue = u64::from(super::number::device(value(fields, "qid=")?, "qid")?);
+        let id = super::number::device(value(fields, "cmdid=")?, "cmdid")?;
+        let key = (device, queue << 32 | u64::from(id), Op::Read);
+        if kind == 1 {
+            let known = self.open.complete(key, at, out)?;
+            out.skipped.unmatched += u64::from(!known);
+            return Ok(true);
+        }
+        let op = match value(fields, "cmd=(")? {
+            b"nvme_cmd_read" => Op::Read,
+            b"nvme_cmd_write" => Op::Write,
+            b"nvme_cmd_flush" => Op::Flush,
+            _ => {
+                out.skipped.other_events += 1;
+                return Ok(true);
+            }
+        };
+        let (offset_bytes, blocks) = match op {
+            Op::Flush => (0, 0),
+            _ => (
+                scaled(value(fields, "slba=")?, SECTOR_BYTES, "slba")?,
+                whole(value(fields, " len=")?, "len")?.saturating_add(1),
+            ),
+        };
+        let bytes = blocks.saturating_mul(SECTOR_BYTES);
+        let request = Request { at, offset_bytes, bytes, response: None, device, op };
+        check(&request)?;
+        out.skipped.no_block_size += u64::from(op.moves_data());
+        self.open.issue(key, request, out)?;
+        Ok(true)
+    }
+
+    fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
+        self.open.end(out);
         Ok(())
     }
 }

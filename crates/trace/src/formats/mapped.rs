@@ -160,8 +160,10 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    fn new(wanted: Vec<Wanted>, unit: Option<TimeUnit>, word: Word) -> Mapped {
-        let mut mapped = Mapped {
+    fn new(mut wanted: Vec<Wanted>, unit: Option<TimeUnit>, word: Word) -> Mapped {
+        let times = wanted.iter_mut().filter(|column| column.is_time());
+        times.for_each(|column| column.unit = unit.map(TimeUnit::ns).or(column.unit));
+        Mapped {
             wanted,
             word,
             places: None,
@@ -169,15 +171,7 @@ impl Mapped {
             by_user: false,
             devices: Names::default(),
             chunks: Names::default(),
-        };
-        if let Some(unit) = unit {
-            mapped
-                .wanted
-                .iter_mut()
-                .filter(|column| column.is_time())
-                .for_each(|column| column.unit = Some(unit.ns()));
         }
-        mapped
     }
 
     /// Creates the parser for libCacheSim's columns, with times in seconds by default.
@@ -371,7 +365,10 @@ impl Parse for Mapped {
                 read => read,
             };
         }
-        if self.header(line) || first == b'#' { Ok(false) } else { Err(self.no_header(line)) }
+        match self.header(line) {
+            false if first != b'#' => Err(self.no_header(line)),
+            is_header => Ok(is_header),
+        }
     }
 }
 

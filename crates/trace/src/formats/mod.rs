@@ -17,11 +17,13 @@ mod tools;
 use crate::error::TraceError;
 use crate::input::MARK;
 use crate::request::TimeUnit;
-use columns::{Alibaba, Csv, K5cloud, Msr, Own, Spc, Systor, Tencent, VscsiText};
-use kernel::{Blkparse, Ftrace};
+use columns::{
+    Alibaba, Csv, DiskSim, Fiu, K5cloud, MqSim, Msr, Own, Spc, Systor, Tencent, VscsiText,
+};
+use kernel::{Blkparse, Ftrace, FtraceNvme};
 use mapped::Mapped;
 use records::{OracleRecords, VscsiRecords};
-use tools::{Biosnoop, DiskSim, Etw, Iolog};
+use tools::{Biosnoop, Etw, Iolog};
 
 pub use columns::CSV_HEADER;
 pub use mapped::ColumnMap;
@@ -40,8 +42,7 @@ pub struct Given {
 }
 
 /// Defines the enum and its table from rows `Variant "name" parser`, with `in units` before the
-/// parser if the user may give the unit of times. If a file fits two formats equally, the earlier
-/// row wins.
+/// parser if the user may give the unit of times.
 macro_rules! formats {
     ($($(#[$doc:meta])* $variant:ident $name:literal $(in $units:ident)? $parser:expr;)*) => {
         drivebay_units::named! {
@@ -91,19 +92,23 @@ formats! {
     /// Storage Performance Council: Financial, WebSearch.
     Spc "spc" in units |unit| Box::new(Csv::<Spc>::new(unit));
     /// MQSim ASCII: DiskSim's columns with times in whole nanoseconds.
-    MqSim "mqsim" in units |unit| Box::new(DiskSim::<false>::new(unit));
+    MqSim "mqsim" in units |unit| Box::new(Csv::<MqSim>::new(unit));
     /// DiskSim ASCII: times in milliseconds.
-    DiskSim "disksim" in units |unit| Box::new(DiskSim::<true>::new(unit));
+    DiskSim "disksim" in units |unit| Box::new(Csv::<DiskSim>::new(unit));
     /// blkparse's default text.
     Blkparse "blkparse" |_| Box::<Blkparse>::default();
     /// Text of ftrace or perf with block_rq_issue and block_rq_complete.
     Ftrace "ftrace" |_| Box::<Ftrace>::default();
+    /// Text of ftrace or perf with nvme_setup_cmd and nvme_complete_rq.
+    FtraceNvme "ftrace-nvme" |_| Box::<FtraceNvme>::default();
+    /// FIU's traces, text.
+    Fiu "fiu" in units |unit| Box::new(Csv::<Fiu>::new(unit));
     /// bcc's biosnoop.
     Biosnoop "biosnoop" |_| Box::<Biosnoop>::default();
     /// xperf's disk I/O text.
     Etw "etw" |_| Box::new(Etw);
     /// fio's iolog, versions 2 and 3.
-    Iolog "iolog" |_| Box::<Iolog>::default();
+    Iolog "iolog" in units |unit| Box::new(Iolog::new(unit));
     /// This program's own CSV, or another CSV whose columns the user names.
     Csv "csv" |_| Box::new(Csv::<Own>::new(None));
     /// Parquet, converted to such a CSV by the caller.
@@ -120,6 +125,15 @@ impl Format {
             let known = Format::list();
             TraceError::UnknownFormat(format!("'{name}' is unknown; must be one of {known}"))
         })
+    }
+
+    /// Unit of times that two formats with the same columns differ in.
+    pub(crate) fn assumed_unit(self) -> Option<&'static str> {
+        match self {
+            Format::DiskSim => Some("milliseconds"),
+            Format::MqSim => Some("nanoseconds"),
+            _ => None,
+        }
     }
 
     /// True for formats with records of fixed length instead of text lines.
@@ -153,39 +167,84 @@ pub(crate) fn detect_binary(sample: &[u8]) -> Option<Format> {
     }
 }
 
+/// Result of detection: the format and the reason, or an error and its hint.
+type Detected = Result<(Format, String), (String, String)>;
+
 /// Returns the text format whose parser recognizes the most lines of `sample`; `None` if no parser
-/// recognizes any.
-pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
+/// recognizes any. Refuses a sample that another format fits nearly as well.
+pub(crate) fn detect(sample: &[u8]) -> Option<Detected> {
     let sample = sample.strip_prefix(MARK).unwrap_or(sample);
+    let lines = || {
+        sample
+            .split(|byte| matches!(byte, b'\n' | b'\r' | 0))
+            .filter(|line| !line.is_empty())
+            .take(DETECT_LINES)
+    };
     if sample.starts_with(b"fio version ") {
-        return Some(Format::Iolog);
+        return Some(Ok((Format::Iolog, "by its first line".to_string())));
     }
     let begins = |line: &[u8]| line.starts_with(b"TIME(ms)");
-    if sample.split(|byte| *byte == b'\n').take(4).any(begins) {
-        return Some(Format::Biosnoop); // bpftrace's; its parser reports why it cannot be read
+    if lines().take(4).any(begins) {
+        // bpftrace's; its parser reports why it cannot be read
+        return Some(Ok((Format::Biosnoop, "by its header".to_string())));
     }
-    let mut best = (0, None);
-    for format in Format::ALL {
-        // An iolog is recognized by its first line; its parser would accept any words.
-        if format == Format::Iolog {
-            continue;
-        }
-        // Accepts lines with either unit; the reader then asks for the unit.
-        let unit = (format == Format::Vscsi).then_some(TimeUnit::Us);
-        let known = known_lines(&mut *format.maker()(unit), sample);
-        if known > best.0 {
-            best = (known, Some(format));
-        }
+    if is_fio_log(lines()) {
+        let what = "is a log of fio's rates or latencies, and no trace of requests";
+        let hint = "import it with the JSON beside it: drivebay import fio FILE.json --out DIR";
+        return Some(Err((what.to_string(), hint.to_string())));
     }
-    best.1
+    let count = lines().count();
+    // An iolog is recognized by its first line; its parser would accept any words.
+    let mut known: Vec<_> = Format::ALL
+        .into_iter()
+        .filter(|format| !matches!(format, Format::Iolog | Format::Parquet))
+        .map(|format| {
+            // Accepts lines with either unit; the reader then asks for the unit.
+            let unit = (format == Format::Vscsi).then_some(TimeUnit::Us);
+            (known_lines(&mut *format.maker()(unit), lines()), format)
+        })
+        .filter(|(known, _)| *known > 0)
+        .collect();
+    known.sort_by_key(|(known, _)| std::cmp::Reverse(*known));
+    Some(match known[..] {
+        [] => return None,
+        // libCacheSim's names may be part of another format's header. Whole numbers fit DiskSim,
+        // too, and are MQSim's.
+        [(best, one), (other, two), ..]
+            if other * 10 >= best * 9
+                && ![one, two].contains(&Format::LibCacheSim)
+                && two != Format::DiskSim =>
+        {
+            Err((
+                format!(
+                    "fits two formats: {} ({best} lines) and {} ({other})",
+                    one.name(),
+                    two.name()
+                ),
+                format!("name the right one: --format {} (or --from)", one.name()),
+            ))
+        }
+        [(best, format), ..] => Ok((format, format!("{best} of {count} lines fit"))),
+    })
 }
 
-fn known_lines(parser: &mut dyn Parse, sample: &[u8]) -> usize {
+/// True for a log of fio: time in ms, value, direction, block size, and more. Directions are 0 to
+/// 2, unlike the third column of any trace.
+fn is_fio_log<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    let (mut all, mut of_fio) = (0, 0);
+    for line in lines {
+        let (f, count) = number::split::<4>(line, b',');
+        let direction = matches!(number::trimmed(f[2]), b"0" | b"1" | b"2");
+        let is_number = |field: &&[u8]| number::whole(field, "").is_ok();
+        all += 1;
+        of_fio += usize::from(direction && f[..count.min(4)].iter().all(is_number));
+    }
+    of_fio * 2 > all
+}
+
+fn known_lines<'a>(parser: &mut dyn Parse, lines: impl Iterator<Item = &'a [u8]>) -> usize {
     let (mut requests, mut skipped) = (Vec::new(), Skipped::default());
-    let lines =
-        sample.split(|byte| matches!(byte, b'\n' | b'\r' | 0)).filter(|line| !line.is_empty());
     lines
-        .take(DETECT_LINES)
         .filter(|line| {
             let mut out = Out { requests: &mut requests, skipped: &mut skipped };
             parser.line(line, &mut out).unwrap_or(false)

@@ -49,6 +49,10 @@ pub struct Skipped {
     pub no_op: u64,
     /// Requests of a format with their order but without times; all are kept.
     pub no_time: u64,
+    /// Requests whose addresses are in blocks of unknown size; all are kept.
+    pub no_block_size: u64,
+    /// Requests of a file in microseconds whose times are all whole milliseconds.
+    pub coarse: u64,
 }
 
 impl Skipped {
@@ -68,14 +72,19 @@ impl Skipped {
             ),
             (self.no_op, "requests count as reads: this file has no operations"),
             (self.no_time, "requests have no times: this format has only their order and pauses"),
+            (
+                self.no_block_size,
+                "requests count blocks of the namespace, taken for 512 bytes each",
+            ),
+            (
+                self.coarse,
+                "requests have times of whole milliseconds: if these are nanoseconds, give --time-unit ns",
+            ),
         ];
         let odd = self.first_odd.iter().map(|first| {
-            let lines = if self.odd == 1 {
-                "line that cannot be read was"
-            } else {
-                "lines that cannot be read were"
-            };
-            format!("{} {lines} left out; the first is {first}", self.odd)
+            let (lines, were) = if self.odd == 1 { ("line", "was") } else { ("lines", "were") };
+            let count = format!("{} {lines} that cannot be read {were} left out", self.odd);
+            format!("{count}; the first is {first}")
         });
         let others = reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}"));
         odd.chain(others).collect()
@@ -183,7 +192,10 @@ pub(crate) fn read_error(file: &str, line: u64, error: std::io::Error) -> TraceE
 /// Parser of a trace format.
 pub(crate) trait Parse: Send {
     /// Parses a line that is not empty; returns true if it was an I/O or event of this format.
-    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem>;
+    /// Formats of records have no lines.
+    fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
+        Ok(false)
+    }
 
     /// Outputs requests that wait for their completion, and checks properties of the whole file.
     fn end(&mut self, _out: &mut Out<'_>) -> Result<(), Problem> {
@@ -239,21 +251,16 @@ pub(crate) trait Parse: Send {
 #[inline]
 pub(crate) fn check(request: &Request) -> Result<(), Problem> {
     const LAST: u64 = i64::MAX as u64;
-    let end = request.offset_bytes.checked_add(request.bytes);
-    if end.is_none_or(|end| end > LAST) {
-        return Err(Problem::new(format!(
-            "offset {} and {} bytes lie beyond 2^63 - 1",
-            request.offset_bytes, request.bytes
-        )));
+    let Request { offset_bytes, bytes, response, op, .. } = *request;
+    if offset_bytes.checked_add(bytes).is_none_or(|end| end > LAST) {
+        let what = format!("offset {offset_bytes} and {bytes} bytes lie beyond 2^63 - 1");
+        return Err(Problem::new(what));
     }
-    if request.bytes > TRANSFER_BYTES_MAX && request.op.moves_data() {
-        return Err(Problem::new(format!(
-            "a {} of {} bytes is too long; must be below 4 GiB",
-            request.op.name(),
-            request.bytes
-        )));
+    if bytes > TRANSFER_BYTES_MAX && op.moves_data() {
+        let what = format!("a {} of {bytes} bytes is too long; must be below 4 GiB", op.name());
+        return Err(Problem::new(what));
     }
-    if request.response.is_some_and(|response| response.0 > RESPONSE_NS_MAX) {
+    if response.is_some_and(|response| response.0 > RESPONSE_NS_MAX) {
         return Err(Problem::new("the response time is longer than 73 years"));
     }
     Ok(())

@@ -71,10 +71,8 @@ fn next_record<const N: usize>(
     }
     let mut out = Out { requests: into, skipped: &mut input.skipped };
     let parsed = if len < N {
-        Err(Problem::of_file(
-            format!("has {len} bytes; must be {N}"),
-            "the file is cut short: copy it again",
-        ))
+        let what = format!("has {len} bytes; must be {N}");
+        Err(Problem::of_file(what, "the file is cut short: copy it again"))
     } else {
         parse(&record, &mut out)
     };
@@ -85,10 +83,6 @@ fn next_record<const N: usize>(
 pub(crate) struct VscsiRecords;
 
 impl Parse for VscsiRecords {
-    fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
-        Ok(false) // has records, not lines
-    }
-
     fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
         next_record::<VSCSI_BYTES>(input, into, parse_vscsi)
     }
@@ -97,10 +91,8 @@ impl Parse for VscsiRecords {
 fn parse_vscsi(record: &[u8; VSCSI_BYTES], out: &mut Out<'_>) -> Result<(), Problem> {
     let version = record[15];
     if version != 1 {
-        return Err(Problem::of_file(
-            format!("the record's version is {version}; must be 1"),
-            "convert it to text: version,time,op,size,lbn",
-        ));
+        let what = format!("the record's version is {version}; must be 1");
+        return Err(Problem::of_file(what, "convert it to text: version,time,op,size,lbn"));
     }
     let Some(op) = scsi_op(u64::from(u16::from_le_bytes([record[12], record[13]]))) else {
         out.skipped.other_events += 1;
@@ -132,10 +124,6 @@ impl OracleRecords {
 }
 
 impl Parse for OracleRecords {
-    fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
-        Ok(false) // has records, not lines
-    }
-
     fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
         let unit_ns = self.unit_ns;
         next_record::<ORACLE_BYTES>(input, into, |record, out| {

@@ -1,9 +1,9 @@
-//! Text output of tools: biosnoop, Windows' xperf, DiskSim and MQSim, fio's iolog.
+//! Text output of tools: biosnoop, Windows' xperf, fio's iolog.
 //!
 //! Sources: bcc's tools/biosnoop.py (the printed time is that of the completion); xperf's own
-//! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion);
-//! DiskSim 4.0 manual, section on ASCII traces, and MQSim's README; fio's HOWTO, sections "Trace
-//! file format v2" and "v3", and the behaviour of fio 3.33 for the unit, microseconds. bpftrace's
+//! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion); fio's
+//! HOWTO, sections "Trace file format v2" and "v3", the behaviour of fio 3.33 for the unit,
+//! microseconds, and iolog.c for the waits of version 2. bpftrace's
 //! tools/biosnoop.bt as of 2026. Not read: xperf's DiskFlush (its columns are not published).
 //! Effect: Windows traces have no flushes.
 
@@ -39,7 +39,7 @@ impl Parse for Biosnoop {
         if line.starts_with(b"TIME") {
             let behind = memchr::memmem::find(line, b"BYTES").map_or(&line[..0], |at| &line[at..]);
             self.columns_between = words::<1>(behind).1.saturating_sub(2);
-            return Ok(false);
+            return Ok(!behind.is_empty());
         }
         if line.is_empty() || line.starts_with(b"Tracing") || line.starts_with(b"Attach") {
             return Ok(false);
@@ -133,65 +133,26 @@ fn breaks_off(line: &[u8]) -> Problem {
     Problem::new(format!("{} is cut off", shown(line)))
 }
 
-/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a
-/// decimal point in DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
-pub(crate) struct DiskSim<const MS: bool>(Clock);
-
-impl<const MS: bool> DiskSim<MS> {
-    /// Creates a parser with times in the format's own unit, or in the user's.
-    pub(crate) fn new(unit: Option<TimeUnit>) -> DiskSim<MS> {
-        let own = if MS { Clock::decimal(1_000_000) } else { Clock::whole(1) };
-        DiskSim(own.in_unit(unit))
-    }
-}
-
-impl<const MS: bool> Parse for DiskSim<MS> {
-    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
-        let (f, count) = words::<5>(line);
-        if count == 0 || f[0][0] == b'#' {
-            return Ok(false);
-        }
-        if count != 5 {
-            let line = shown(line);
-            return Err(Problem::new(format!(
-                "{count} columns in {line}; must be 5: time device LBA size type"
-            )));
-        }
-        let at = self.0.ns(f[0], "time")?;
-        let op = match whole(f[4], "type")? {
-            // DiskSim's other flags (B_ASYNC and so on) are above the lowest bit.
-            flags if MS || flags <= 1 => {
-                if flags & 1 == 1 {
-                    Op::Read
-                } else {
-                    Op::Write
-                }
-            }
-            _ => {
-                let what = format!("type is {}; must be 1 (read) or 0 (write)", shown(f[4]));
-                return Err(Problem::new(what));
-            }
-        };
-        out.push(Request {
-            at: Nanos(at),
-            offset_bytes: scaled(f[2], SECTOR_BYTES, "LBA")?,
-            bytes: scaled(f[3], SECTOR_BYTES, "size")?,
-            response: None,
-            device: device(f[1], "device")?,
-            op,
-        })?;
-        // Without a decimal point it may also be MQSim's, so it does not count for detection.
-        Ok(!MS || f[0].contains(&b'.'))
-    }
-}
-
 /// fio's iolog: version 3, `timestamp file action [offset length]`, and version 2, which has no
-/// timestamps but pauses, `file wait us`.
-#[derive(Default)]
+/// timestamps but `file wait ms`, the earliest time of what follows, since the job began.
 pub(crate) struct Iolog {
     files: Names,
     version: u8,
     waited_ns: u64,
+    clock: Clock,
+    /// Timed requests, and those of whole milliseconds.
+    timed: (u64, u64),
+}
+
+impl Iolog {
+    /// Creates a parser with times in microseconds, or in the user's unit.
+    pub(crate) fn new(unit: Option<TimeUnit>) -> Iolog {
+        let clock = Clock::whole(1_000).in_unit(unit);
+        Iolog { files: Names::default(), version: 0, waited_ns: 0, clock, timed: (0, 0) }
+    }
+
+    /// Fewest requests that show the resolution of times.
+    const JUDGED_MIN: u64 = 100;
 }
 
 impl Parse for Iolog {
@@ -222,14 +183,13 @@ impl Parse for Iolog {
         };
         let (offset, length) = if timed { (words[3], words[4]) } else { (words[2], words[3]) };
         let at = match timed {
-            true => scaled(words[0], 1_000, "timestamp")?,
+            true => self.clock.ns(words[0], "timestamp")?,
             false => self.waited_ns,
         };
         let op = match (action, count) {
             (b"add" | b"open" | b"close", 2) => return Ok(false),
             (b"wait", 3 | 4) if !timed => {
-                let waited_ns = self.waited_ns.checked_add(scaled(offset, 1_000, "the wait")?);
-                self.waited_ns = waited_ns.ok_or_else(|| Problem::new("the waits are too long"))?;
+                self.waited_ns = self.waited_ns.max(scaled(offset, 1_000_000, "the wait")?);
                 return Ok(true);
             }
             (b"wait", _) if timed => {
@@ -246,7 +206,7 @@ impl Parse for Iolog {
                      open, close{}",
                     shown(line),
                     if timed { "timestamp " } else { "" },
-                    if timed { "" } else { ", or wait and microseconds" },
+                    if timed { "" } else { ", or wait and milliseconds" },
                 )));
             }
         };
@@ -256,6 +216,14 @@ impl Parse for Iolog {
             _ => (whole(offset, "offset")?, whole(length, "length")?),
         };
         out.skipped.no_time += u64::from(!timed);
+        self.timed.0 += 1;
+        self.timed.1 += u64::from(timed && self.clock.unit_ns == 1_000 && at % 1_000_000 == 0);
         out.push(Request { at: Nanos(at), offset_bytes, bytes, response: None, device, op })
+    }
+
+    fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
+        let (all, coarse) = self.timed;
+        out.skipped.coarse = if coarse >= Iolog::JUDGED_MIN && coarse == all { all } else { 0 };
+        Ok(())
     }
 }

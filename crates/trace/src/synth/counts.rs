@@ -51,11 +51,8 @@ pub(crate) fn request_counts(
         .into_iter()
         .flat_map(|write| {
             sizes.iter().flat_map(move |size| {
-                [false, true].map(|sequential| Class {
-                    bytes: size.bytes as u32,
-                    write,
-                    sequential,
-                })
+                let bytes = size.bytes as u32;
+                [false, true].map(|sequential| Class { bytes, write, sequential })
             })
         })
         .collect();

@@ -180,85 +180,65 @@ impl Profile {
     }
 
     fn check(&self) -> Result<(), SynthError> {
-        self.check_published()?;
-        self.check_chosen()?;
-        self.check_phases()
-    }
-
-    fn refuse(&self, field: &str, allowed: &str) -> Result<(), SynthError> {
+        let rules = self.published_rules().into_iter().chain(self.chosen_rules());
+        let broken = rules.chain(self.phase_rules()).find(|(.., holds)| !holds);
+        let Some((field, allowed, _)) = broken else { return Ok(()) };
         let problem = format!("{field} is not allowed; must be {allowed}");
         let place = format!("profile {}", self.name);
         Err(SynthError::new(&place, problem, "change it in the profile"))
     }
 
-    fn check_published(&self) -> Result<(), SynthError> {
+    fn published_rules(&self) -> [Rule; 3] {
         let p = &self.published;
-        let shares = |shares: &[f64]| {
+        let counts = [p.reads, p.writes].iter().all(|count| (1..=1 << 40).contains(count));
+        let are_shares = |shares: &[f64]| {
             shares.iter().all(|share| (0.0..=100.0).contains(share))
                 && shares.iter().sum::<f64>() <= 100.5
         };
-        if !(1..=1 << 40).contains(&p.reads) || !(1..=1 << 40).contains(&p.writes) {
-            return self.refuse("published.reads or writes", "1 to 2^40");
-        }
-        if !shares(&p.size_percent) || !shares(&p.depth_percent) || p.depth_percent[0] <= 0.0 {
-            let field = "published.size_percent or depth_percent";
-            return self.refuse(field, "shares, together up to 100");
-        }
-        if !(1.0..100.0).contains(&p.sequential_percent) {
-            return self.refuse("published.sequential_percent", "1 to 99");
-        }
-        Ok(())
+        let shares = are_shares(&p.size_percent) && are_shares(&p.depth_percent);
+        let sequential = (1.0..100.0).contains(&p.sequential_percent);
+        [
+            ("published.reads or writes", "1 to 2^40", counts),
+            (
+                "published.size_percent or depth_percent",
+                "shares, together up to 100",
+                shares && p.depth_percent[0] > 0.0,
+            ),
+            ("published.sequential_percent", "1 to 99", sequential),
+        ]
     }
 
-    fn check_chosen(&self) -> Result<(), SynthError> {
+    fn chosen_rules(&self) -> [Rule; 8] {
         let c = &self.chosen;
-        let small = |&bytes: &u64| bytes > 0 && bytes < 4096 && bytes % 512 == 0;
-        if !(1..=8).contains(&c.small_bytes.len()) || !c.small_bytes.iter().all(small) {
-            let allowed = "one to eight multiples of 512 below 4096";
-            return self.refuse("chosen.small_bytes", allowed);
-        }
+        let is_small = |&bytes: &u64| bytes > 0 && bytes < 4096 && bytes % 512 == 0;
+        let small = (1..=8).contains(&c.small_bytes.len()) && c.small_bytes.iter().all(is_small);
         let taken = [4, 8, 16, 32, 64, 128];
-        let other = |kib: &u64| {
+        let is_other = |kib: &u64| {
             *kib > 0 && kib * 1024 <= BYTES_MAX && kib.is_multiple_of(4) && !taken.contains(kib)
         };
-        if !(2..=16).contains(&c.other_kib.len()) || !c.other_kib.iter().all(other) {
-            let allowed = "two to sixteen multiples of 4 that are not in the table";
-            return self.refuse("chosen.other_kib", allowed);
-        }
-        if c.file_kib > BYTES_MAX >> 10 {
-            return self.refuse("chosen.file_kib", "0 to 16384");
-        }
+        let other = (2..=16).contains(&c.other_kib.len()) && c.other_kib.iter().all(is_other);
         let odds = [c.sequential_if_large, c.deep_if_large, c.deep_if_write];
-        if !odds.iter().all(are_odds) {
-            return self.refuse("odds", ODDS);
-        }
         let times = [c.recorded_us, c.gap_us, c.pause_ms];
-        if !times.iter().all(|time| (0.0..=1e6).contains(time)) || c.spacing_ns > 1_000_000 {
-            return self.refuse("chosen times", "0 to a million");
-        }
-        if !(1.0..=1e6).contains(&c.recorded_mb_per_s) {
-            return self.refuse("chosen.recorded_mb_per_s", "1 to a million");
-        }
+        let times = times.iter().all(|time| (0.0..=1e6).contains(time));
         let percents = [c.alike_percent, c.seek_percent, c.system_percent, c.old_percent];
-        if !percents.iter().all(|percent| (0.0..=100.0).contains(percent)) {
-            return self.refuse("chosen percentages", "0 to 100");
-        }
-        if !(0.01..=1e5).contains(&c.system_gb) {
-            return self.refuse("chosen.system_gb", "0.01 to 100000");
-        }
-        Ok(())
+        let percents = percents.iter().all(|percent| (0.0..=100.0).contains(percent));
+        let speed = (1.0..=1e6).contains(&c.recorded_mb_per_s);
+        [
+            ("chosen.small_bytes", "one to eight multiples of 512 below 4096", small),
+            ("chosen.other_kib", "two to sixteen multiples of 4 that are not in the table", other),
+            ("chosen.file_kib", "0 to 16384", c.file_kib <= BYTES_MAX >> 10),
+            ("odds", ODDS, odds.iter().all(are_odds)),
+            ("chosen times", "0 to a million", times && c.spacing_ns <= 1_000_000),
+            ("chosen.recorded_mb_per_s", "1 to a million", speed),
+            ("chosen percentages", "0 to 100", percents),
+            ("chosen.system_gb", "0.01 to 100000", (0.01..=1e5).contains(&c.system_gb)),
+        ]
     }
 
-    fn check_phases(&self) -> Result<(), SynthError> {
-        if !(1..=16).contains(&self.phases.len()) {
-            return self.refuse("phases", "1 to 16");
-        }
+    fn phase_rules(&self) -> [Rule; 4] {
         let odds = |phase: &Phase| {
             [phase.reads, phase.large, phase.sequential, phase.deep].iter().all(are_odds)
         };
-        if !self.phases.iter().all(odds) {
-            return self.refuse("odds", ODDS);
-        }
         let sane = |phase: &Phase| {
             phase.io_percent > 0.0
                 && (0.01..=1e5).contains(&phase.data_gb)
@@ -268,17 +248,22 @@ impl Profile {
                 && (0.0..=1e3).contains(&phase.gaps)
                 && (0.0..=1e3).contains(&phase.pauses)
         };
-        if !self.phases.iter().all(sane) {
-            let field = "a phase's sizes, streams or percentages";
-            return self.refuse(field, "like those of the other phases");
-        }
         let sum: f64 = self.phases.iter().map(|phase| phase.io_percent).sum();
-        if (sum - 100.0).abs() > 0.01 {
-            return self.refuse("io_percent of the phases", "100 in total");
-        }
-        Ok(())
+        [
+            ("phases", "1 to 16", (1..=16).contains(&self.phases.len())),
+            ("odds", ODDS, self.phases.iter().all(odds)),
+            (
+                "a phase's sizes, streams or percentages",
+                "like those of the other phases",
+                self.phases.iter().all(sane),
+            ),
+            ("io_percent of the phases", "100 in total", (sum - 100.0).abs() <= 0.01),
+        ]
     }
 }
+
+/// A field or fields, the allowed values, and whether the profile has one of them.
+type Rule = (&'static str, &'static str, bool);
 
 const ODDS: &str = "0.001 to 1000";
 

@@ -1,7 +1,7 @@
 //! Features of Get Features and Set Features.
 //!
 //! Sources: NVM Express base specification 2.0, Set Features and Feature Identifiers Supported and
-//! Effects; OCP Datacenter NVMe SSD specification 2.0 (C0h, C5h).
+//! Effects; OCP Datacenter NVMe SSD specification 2.0 (C0h, C2h, C5h).
 
 use crate::codes::codes;
 
@@ -29,6 +29,7 @@ codes! {
         ReservationMask = 0x82,
         ReservationPersistence = 0x83,
         OcpErrorInjection = 0xc0,
+        OcpFailureMode = 0xc2,
         OcpLatencyMonitor = 0xc5,
     }
 
@@ -89,6 +90,7 @@ impl Feature {
             F::HostIdentifier => Shape { mask: 1, ..data(16) },
             F::Timestamp => shared(8),
             F::OcpErrorInjection => Shape { mask: 0xff, ..shared(4096) },
+            F::OcpFailureMode => Shape { mask: 3 << 30, ..shared(0) },
             F::OcpLatencyMonitor => shared(4096),
         }
     }

@@ -64,4 +64,5 @@ pub use zones::{
 };
 
 #[cfg(test)]
+#[path = "../../tests/unit/nvme.rs"]
 mod tests;

@@ -113,7 +113,7 @@ class Workload(Requests, _Span):
     Addresses are aligned to the block, or to 1 MiB if that is less. With `until_stable`,
     `duration_s` is an upper bound. `unknown` names fields that are not known of a load that another
     program ran; they have a placeholder value, for `queue_depth` the measured mean. With `once` the
-    load ends when it has moved as many bytes as its span has.
+    load ends when it has moved as many bytes as its span has, with `bytes` after this amount.
     """
 
     pattern: Literal["random", "sequential"]
@@ -124,14 +124,15 @@ class Workload(Requests, _Span):
     until_stable: Stable | None = None
     until_written_percent: Annotated[int, Field(ge=1, le=10_000)] | None = None
     once: bool = False
+    bytes: Annotated[int, Field(ge=1)] | None = None
     unknown: Annotated[tuple[Unknown, ...], BeforeValidator(_a_tuple)] = ()
 
     @model_validator(mode="after")
     def _can_end(self) -> Workload:
         if self.until_written_percent is not None and self.read_percent:
             raise ValueError("'until_written_percent' needs read_percent = 0")
-        if self.once and self.until_written_percent is not None:
-            raise ValueError("'once' and 'until_written_percent' exclude each other")
+        if self.once + (self.bytes is not None) + (self.until_written_percent is not None) > 1:
+            raise ValueError("'once', 'bytes' and 'until_written_percent' exclude each other")
         stable = self.until_stable
         if stable is not None and max(stable.window_s, stable.min_s) > self.duration_s:
             raise ValueError(
@@ -156,14 +157,14 @@ class Workload(Requests, _Span):
     @property
     def ends_by_amount(self) -> bool:
         """True if the load ends after an amount of data, with `duration_s` as an upper bound."""
-        return self.once or self.until_written_percent is not None
+        return self.once or self.bytes is not None or self.until_written_percent is not None
 
     def bytes_max(self, capacity_bytes: int) -> int | None:
         """Most bytes that the load moves, if it has such a limit."""
         if self.once:
             return self.span(capacity_bytes)[1]
         percent = self.until_written_percent
-        return None if percent is None else capacity_bytes * percent // 100
+        return self.bytes if percent is None else capacity_bytes * percent // 100
 
     def core(self, capacity_bytes: int) -> _core.Workload:
         """The load in the core's form, for a drive of this capacity."""

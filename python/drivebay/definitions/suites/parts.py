@@ -9,7 +9,7 @@ line rises or falls over the window by at most 10 % of it; at most 25 rounds. fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -45,12 +45,14 @@ class Data(BaseModel):
 @dataclass(frozen=True)
 class Window:
     """One window of rounds: its excursions in percent of its mean, and whether they are within
-    the limits.
+    the limits. `line` is the least-squares line's value in the first round, and its rise per round.
     """
 
     range_percent: float
     slope_percent: float
     steady: bool
+    mean: float
+    line: tuple[float, float]
 
 
 class Steady(Data):
@@ -80,16 +82,27 @@ class Steady(Data):
             return None
         last = list(rates)[-self.window_rounds :]
         count = len(last)
-        mean = sum(last) / count
-        if mean <= 0:
-            return Window(0.0, 0.0, False)
-        middle = (count - 1) / 2
+        mean, middle = sum(last) / count, (count - 1) / 2
         rise = sum((index - middle) * rate for index, rate in enumerate(last))
-        run = sum((index - middle) ** 2 for index in range(count))
+        slope = rise / sum((index - middle) ** 2 for index in range(count))
+        line = (mean - slope * middle, slope)
+        if mean <= 0:
+            return Window(0.0, 0.0, False, mean, line)
         range_percent = 100 * (max(last) - min(last)) / mean
-        slope_percent = 100 * abs(rise / run) * (count - 1) / mean
+        slope_percent = 100 * abs(slope) * (count - 1) / mean
         allowed = range_percent <= self.range_percent and slope_percent <= self.slope_percent
-        return Window(range_percent, slope_percent, allowed)
+        return Window(range_percent, slope_percent, allowed, mean, line)
+
+    def run(self, measured: Callable[[int], float]) -> tuple[list[float], Window | None]:
+        """Runs rounds until they are steady or `rounds_max` is reached; returns their rates, and
+        the last window. `measured`: runs a round, by its number from 0, and returns its rate.
+        """
+        rates: list[float] = []
+        window = None
+        while len(rates) < self.rounds_max and not (window and window.steady):
+            rates.append(measured(len(rates)))
+            window = self.window(rates)
+        return rates, window
 
 
 WORDS = {"random": 0, "zero": 100}

@@ -6,6 +6,7 @@ known only roughly is a warning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,11 @@ from drivebay.definitions.suites import Workload
 from drivebay.lab.fio_import import logs as fio_logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
 from drivebay.lab.fio_import.load import options_in_words, workload_of
+from drivebay.lab.fio_import.options import PASSING, lacking
 from drivebay.lab.fio_import.reading import AGAIN, last_document
 from drivebay.results.foreign import ImportedFile
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 from drivebay.targets.fio.figures import Part, number_of
-
-NOT_KEPT = {
-    **dict.fromkeys(("fdatasync", "sync", "offset", "zonemode"), ()),
-    **dict.fromkeys(("rate", "rate_iops", "rate_process", "thinktime", "latency_target"), ()),
-    **dict.fromkeys(("buffer_compress_percentage", "io_submit_mode"), ()),
-    "direct": ("0",),
-    "ioengine": ("null", "mmap"),
-}
-"""Options that change what a drive is asked for and that a load here does not have, with the values
-that do so; none are all."""
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
@@ -44,6 +36,11 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
         raise UserError(f"{printable(str(path))}: none of its jobs moved any data", AGAIN)
     phases = [_phase(job, path) for job in jobs]
     return imported(path, document, jobs, phases)
+
+
+def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The document, and True, as it has all options."""
+    yield last_document(path), True
 
 
 def imported(
@@ -72,20 +69,19 @@ def imported(
 
 
 def _phase(job: Job, path: Path) -> PhaseResult:
-    options = {"direct": "0", **job.options} if job.options_hold else {}
-    changes = [
-        f"{key}={options[key]}"
-        for key, values in NOT_KEPT.items()
-        if key in options and (not values or options[key] in values)
-    ]
-    if changes:
-        job.warnings.add(f"the load that is shown lacks {', '.join(changes)}")
+    if job.options_hold:
+        passing = job.options.get("buffered") == "0" or job.options.get("ioengine") in PASSING
+        job.warnings |= set(lacking({"direct": "1" if passing else "0", **job.options}))
     workload = workload_of(job)
     seconds = fio_logs.series(job, path.parent)
     if isinstance(seconds, str):
         job.warnings.add(f"{seconds}: nothing is known of single seconds")
-        seconds = SERIES_SCHEMA.empty_table()
-    return phase(job, workload, seconds)
+        return phase(job, workload, SERIES_SCHEMA.empty_table())
+    made = phase(job, workload, seconds)
+    for kind in ("iops", "lat"):
+        for log in fio_logs.paths(job, kind, path.parent):
+            made.artefacts[printable(log.name)] = log.read_bytes()
+    return made
 
 
 def phase(job: Job, workload: Workload, seconds: pa.Table) -> PhaseResult:

@@ -47,6 +47,8 @@ LEVELS = ("2", "4", "8", "16", "32", ">=64")
 LATENCY_NS_MAX = 2**62
 PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 """Those of `analysis.latency`."""
+LAST_BIN_NS = 0.97 * 2**34
+"""Lower edge of fio's last bin, 17.2 s (2^24 us before 2.99), with the width of a bin."""
 SLOWER = ("20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000")
 """fio's `latency_ms` above 10 ms; those above 100 ms begin with the fourth."""
 SLOW_MS = {10: SLOWER, 100: SLOWER[3:]}
@@ -128,6 +130,14 @@ class Job:
         return self.time_scale * total / self.ios if self.ios and total > 0 else None
 
     @property
+    def sync_ns_mean(self) -> float:
+        """Mean latency of syncs, in nanoseconds; 0 if unknown."""
+        syncs = [entry.of("sync", {}) for entry in self.entries]
+        means = [part.of("lat_ns", {}) for part in syncs]
+        total = sum(part.number("mean", 0) * part.count("N", 0) for part in means)
+        return self.time_scale * total / max(1, sum(part.count("N", 0) for part in means))
+
+    @property
     def outstanding(self) -> float | None:
         """Mean number of outstanding I/Os, in all threads together, by Little's law."""
         total = sum(side.latency_ns_sum for side in self.sides.values())
@@ -143,8 +153,10 @@ class Job:
             found |= {f"over_{ms}_ms_percent": 100 * n / self.ios for ms, n in self.slow.items()}
         listed = sides[0].percentiles if len(sides) == 1 else {}
         for q in PERCENTILES:
-            if q in listed:
+            if listed.get(q, LAST_BIN_NS) < LAST_BIN_NS:
                 found[f"latency_us_p{q:g}"] = self.time_scale * listed[q] / 1e3
+            elif q in listed:
+                self.warnings.add(f"p{q:g} is in fio's last bin, 17 s: it is longer, and not known")
         return found
 
     def histogram(self) -> pa.Table:

@@ -52,19 +52,32 @@ def workload_of(job: Job) -> Workload:
     if "pattern" in unknown:
         job.warnings.add("fio does not report whether offsets were random or sequential")
     mean = (job.sides["read"].bytes + job.sides["write"].bytes) / job.ios
-    every = job.setting("fsync", 0, most=2**32 - 1)
+    every = _syncs(job) if writes and mix < 100 else None
     return Workload(
         pattern="random" if is_random else "sequential",
         offsets=offsets or "uniform",
-        percentage_random=_random_share(job, offsets) if is_random else 100,
+        percentage_random=_random_share(job, offsets, is_random=is_random),
         read_percent=mix,
         span_bytes=_span(job),
-        fsync=every or None if writes and mix < 100 else None,
+        fsync=every,
         block_bytes=round(mean / SECTOR) * SECTOR,
         queue_depth=depth,
         duration_s=job.duration_s,
         unknown=tuple(unknown),
     )
+
+
+def _syncs(job: Job) -> int | None:
+    """Number of writes per sync. fdatasync is kept as fsync: a block device gets the same flush."""
+    every = job.setting("fsync", 0, most=2**32 - 1)
+    if not every and (every := job.setting("fdatasync", 0, most=2**32 - 1)):
+        job.warnings.add(f"fdatasync={every} is kept as fsync")
+    if mean := job.sync_ns_mean if every else 0.0:
+        job.warnings.add(
+            f"a sync came after every {every:,} writes and took {mean / 1e3:,.1f} us on average, "
+            "which the latencies of writes lack"
+        )
+    return every or None
 
 
 def _span(job: Job) -> int | None:
@@ -138,11 +151,15 @@ def _offsets(job: Job) -> str | None:
     return "permutation-repeated" if lfsr else "permutation"
 
 
-def _random_share(job: Job, offsets: str | None) -> int:
+def _random_share(job: Job, offsets: str | None, *, is_random: bool) -> int:
     """Share of random offsets in per cent. A sequential job has none: fio (3.33) ignores the option
     there.
     """
     given = job.options.get("percentage_random", "100")
+    if not is_random and given != "100":
+        job.warnings.add(f"percentage_random={given} has no effect: the offsets are sequential")
+    if not is_random:
+        return 100
     shares = set(given.split(","))  # of reads, writes and trims
     only = shares.pop()
     share = int(only) if not shares and only.isdecimal() else 101

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from drivebay.common import documents
+from drivebay.common.documents import printable
 from drivebay.lab.fio_import.jobs import DIRECTIONS, NANOSECONDS_SINCE, Job
 from drivebay.results.records import SERIES_SCHEMA
 from drivebay.targets.fio.figures import RUNTIME_MS_MAX, is_possible
@@ -80,7 +81,7 @@ Course = dict[str, Windows]
 def series(job: Job, beside: Path) -> pa.Table | str:
     """The job's seconds from its logs in the JSON's folder, or the reason why there are none."""
     window_ms = job.setting("log_avg_msec", 0, most=RUNTIME_MS_MAX) or 0
-    if not _paths(job, "iops", beside):
+    if not paths(job, "iops", beside):
         return "no logs were found"
     if not window_ms:
         return "the logs have every single I/O (no log_avg_msec), which is not read"
@@ -141,7 +142,7 @@ def _counts(job: Job, rates: Sequence[Course], edges: Floats) -> dict[str, Float
     return counts
 
 
-def _paths(job: Job, kind: str, beside: Path) -> list[Path]:
+def paths(job: Job, kind: str, beside: Path) -> list[Path]:
     """The logs of all of the job's threads, or none if one is missing."""
     prefix = job.options.get(f"write_{kind}_log") or job.name
     if job.options.get("per_job_logs") == "0":
@@ -155,7 +156,7 @@ def _paths(job: Job, kind: str, beside: Path) -> list[Path]:
 
 def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course]:
     """The windows of each thread."""
-    logs = [_rows(path, _window_value(job) == "both") for path in _paths(job, kind, beside)]
+    logs = [_rows(path, job) for path in paths(job, kind, beside)]
     if kind == "lat" and (0, 0) < job.version < NANOSECONDS_SINCE:
         logs = [[(end, 1e3 * mean, 1e3 * top, way) for end, mean, top, way in log] for log in logs]
     first = min((row[0] for rows in logs for row in rows), default=0.0)
@@ -177,11 +178,12 @@ def _window_value(job: Job) -> str | None:
     return MAXIMA.get(job.options.get("log_window_value", ""))
 
 
-def _rows(path: Path, with_both: bool) -> list[tuple[float, float, float, str]]:
-    """End in ms, value, highest value and direction of each valid line; lines that are cut off
-    or filled up with zeros are skipped.
+def _rows(path: Path, job: Job) -> list[tuple[float, float, float, str]]:
+    """End in ms, value, highest value and direction of each valid line; lines that are filled up
+    with zeros are skipped, and unreadable ones with a warning.
     """
-    rows = []
+    with_both = _window_value(job) == "both"
+    rows, unread = [], 0
     try:
         text = documents.text(documents.read(path, bytes_max=documents.KEPT_BYTES_MAX))
     except (OSError, ValueError):
@@ -191,9 +193,12 @@ def _rows(path: Path, with_both: bool) -> list[tuple[float, float, float, str]]:
             end, value, *more = (int(cell) for cell in cells[: 4 if with_both else 3])
             highest, direction = more if with_both else (value, more[0])
         except (ValueError, IndexError):
+            unread += bool("".join(cells).strip())
             continue
         if end and direction in (0, 1) and all(map(is_possible, (end, value, highest))):
             rows.append((float(end), float(value), float(highest), DIRECTIONS[direction]))
+    if unread:
+        job.warnings.add(f"{unread:,} lines of {printable(path.name)} cannot be read")
     return rows
 
 

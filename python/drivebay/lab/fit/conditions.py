@@ -10,37 +10,14 @@ in their whole length (`WHOLE`); and intervals, of which the first is run, in a 
 
 from __future__ import annotations
 
-import math
-
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import scaled, scaled_test, with_load
 from drivebay.definitions.suites import Phase, Replay, Test
+from drivebay.lab.fit.parameters import SETTINGS
 from drivebay.lab.validate.plan import interval_of
 
-SMALL_BYTES = {
-    "destroyer": 16e9,
-    "consistency": 16e9,
-    "ladders": 16e9,
-    "thermal": 256e9,
-    "rated": math.inf,
-    "cache-recovery": math.inf,
-    "cache-pauses": math.inf,
-    "sequential-fill": math.inf,
-    "full-write": 220e9,
-    "sustained-write": 850e9,
-    "aged-random": 8e9,
-    "write-rates": 4e9,
-    "waf-by-skew": 4e9,
-    "waf-by-fill": 4e9,
-    "large-units": 160e9,
-    "content-writes": 160e9,
-    "steady-units": 160e9,
-}
-"""Capacity of the scaled drive, by trace, test or kind of test: the smaller, the shorter the
-test. The thermal test keeps more, because its time until throttling has a resolution of a
-second. Figures of tests of today's drives differ by these parts of a per cent, or by a few
-per cent: docs/fidelity.md.
-"""
+SMALL_BYTES: dict[str, float] = SETTINGS["small_bytes"]
+"""Capacity of the scaled drive, by trace, test or kind of test, from published/fit.toml."""
 USUAL_BYTES = 32e9
 LEAST_PAGES = 8
 """Smallest number of pages in a block of the scaled drive."""

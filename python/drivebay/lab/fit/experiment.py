@@ -120,18 +120,14 @@ def figures_of(test: Measured) -> dict[str, Figure]:
         if key in test.figures:
             figures[key] = test.figures[key]
     for phase in test.phases:
-        step = phase.step
+        step, label, power = phase.step, phase.step.label, phase.step.power
         if kind in KINDS_OF_PHASES:
+            key, name = f"rate@{label}", f"Rate, {label}"
             sd, n = (step.rate.sd, step.rate.n) if step.rate else (None, 0)
-            name = f"Rate, {step.label}"
-            figures[f"rate@{step.label}"] = Figure(
-                f"rate@{step.label}", name, step.rate_mb_s, "MB/s", sd, n=n
-            )
-        if kind in POWERED and step.power is not None:
-            name = f"Power, {step.label}"
-            figures[f"power@{step.label}"] = Figure(
-                f"power@{step.label}", name, step.power.mean, "W", step.power.sd, n=step.power.n
-            )
+            figures[key] = Figure(key, name, step.rate_mb_s, "MB/s", sd, n=n)
+        if kind in POWERED and power is not None:
+            key, name = f"power@{label}", f"Power, {label}"
+            figures[key] = Figure(key, name, power.mean, "W", power.sd, n=power.n)
     return figures
 
 
@@ -177,14 +173,11 @@ class Experiment:
         """The drive of a job, with the values that it shares with the fitted drive. Raises
         UserError if such a drive is not possible.
         """
-        own = {
-            parameter: value for parameter, value in values.items() if self.moves(job, parameter)
-        }
-        if not job.drive:
-            return with_values(self.base, list(own), list(own.values()))
-        member = job.in_its_host(catalog.load(job.profile))
-        fitted = with_values(member, list(own), list(own.values())) if own else member
-        return as_run(job, changed(fitted, job.variants))
+        own = [parameter for parameter in values if self.moves(job, parameter)]
+        member = job.in_its_host(catalog.load(job.profile)) if job.drive else self.base
+        if own or not job.drive:
+            member = with_values(member, own, [values[parameter] for parameter in own])
+        return as_run(job, changed(member, job.variants)) if job.drive else member
 
     def moves(self, job: Job, parameter: Parameter) -> bool:
         """True if the job's drive shares this parameter, value and source, with the fitted
@@ -198,10 +191,8 @@ class Experiment:
     def keep(self, job: Job, measured: Measured) -> Figures:
         """Figures of a job that observations are read from."""
         every = (*self.observations, *self.whole, *self.held_out)
-        return kept(
-            measured,
-            {key for observation in every for own, key in observation.figures if own == job},
-        )
+        keys = {key for observation in every for own, key in observation.figures if own == job}
+        return kept(measured, keys)
 
 
 def fingerprint(experiment: Experiment, parameters: Sequence[Parameter]) -> dict[str, Any]:
@@ -209,12 +200,7 @@ def fingerprint(experiment: Experiment, parameters: Sequence[Parameter]) -> dict
     return {
         "profile": json.loads(experiment.base.json()),
         "parameters": [
-            {
-                "name": parameter.name,
-                "start": parameter.start,
-                "low": parameter.low,
-                "high": parameter.high,
-            }
+            {key: getattr(parameter, key) for key in ("name", "start", "low", "high")}
             for parameter in parameters
         ],
         "tests": _data(experiment.tests),

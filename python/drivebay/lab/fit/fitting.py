@@ -14,7 +14,7 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,21 +23,13 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
-from drivebay.lab.fit import write
+from drivebay.lab.fit import search, write
 from drivebay.lab.fit.experiment import Experiment, Job, Observation, fingerprint
 from drivebay.lab.fit.linear import Floats, Identifiability, identifiability
 from drivebay.lab.fit.observed import experiment_for
 from drivebay.lab.fit.outcome import Calibration, Estimate, compared, head
 from drivebay.lab.fit.parameters import Parameter, select_parameters, with_values
-from drivebay.lab.fit.search import (
-    GOOD,
-    Problem,
-    Trials,
-    Values,
-    derivatives,
-    global_search,
-    local_search,
-)
+from drivebay.lab.fit.search import Problem, Trials, Values, derivatives
 from drivebay.lab.journal import Journal
 from drivebay.targets.virtual.states import workers_with_states
 
@@ -129,9 +121,7 @@ def fit(
     workers = jobs or workers_with_states(start.memory_bytes)
     with contextlib.closing(journal):
         trials = Trials(wanted, named, journal, jobs=workers, hint=go_on)
-        return _Fit(
-            wanted, named, trials, seed=seed, evaluations=evaluations, progress=progress
-        ).run(path)
+        return _Fit(wanted, named, trials, seed, evaluations, progress).run(path)
 
 
 def _in_range(option: str, value: int | None, low: int, high: int) -> None:
@@ -158,23 +148,19 @@ def _can_be_written(path: Path | None, *, resume: bool) -> None:
         raise EnvironmentProblem(f"{path.parent} cannot be written", f"ls -ld {path.parent}")
 
 
+@dataclass
 class _Fit:
     """The stages of a fit, and their shared state."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        parameters: tuple[Parameter, ...],
-        trials: Trials,
-        *,
-        seed: int,
-        evaluations: int | None,
-        progress: Callable[[str, int], None] | None,
-    ) -> None:
-        self._experiment, self._parameters, self._trials = experiment, parameters, trials
-        self._seed, self._left = seed, evaluations
-        self._progress = progress
-        self._start: Values = tuple(parameter.start for parameter in parameters)
+    experiment: Experiment
+    parameters: tuple[Parameter, ...]
+    trials: Trials
+    seed: int
+    evaluations: int | None
+    progress: Callable[[str, int], None] | None
+
+    def __post_init__(self) -> None:
+        self.start: Values = tuple(parameter.start for parameter in self.parameters)
 
     def run(self, out: Path | None) -> Calibration:
         """Screens, fits, repeats with whole tests if short ones were misleading, and reports."""
@@ -184,21 +170,20 @@ class _Fit:
             self._lengthen(long)
             whole = self._screened()
             self._tell("whole tests")
-            best = local_search(whole, best)
+            best = search.local_search(whole, best)
         self._tell("derivatives")
         slopes = derivatives(whole, best)
-        active = [self._parameters[i] for i in whole.active]
         known = identifiability(
-            active,
+            [self.parameters[i] for i in whole.active],
             [best[i] for i in whole.active],
             [observation.name for observation in whole.observations],
             [observation.scale for observation in whole.observations],
             slopes,
         )
-        insensitive = [p.name for i, p in enumerate(self._parameters) if i not in whole.active]
         unaffected = tuple(
-            f"No figure that was fitted depends on {name}: it stays as it was."
-            for name in insensitive
+            f"No figure that was fitted depends on {parameter.name}: it stays as it was."
+            for i, parameter in enumerate(self.parameters)
+            if i not in whole.active
         )
         known = replace(known, sentences=known.sentences + unaffected)
         spread = _spread(whole.observations, slopes, known)
@@ -213,57 +198,44 @@ class _Fit:
         the jobs that they affect.
         """
         self._tell("screen")
-        jobs = tuple(sorted(self._experiment.tests))
+        jobs = tuple(sorted(self.experiment.tests))
         problem = Problem(
-            self._parameters,
-            self._experiment.observations,
+            self.parameters,
+            self.experiment.observations,
             jobs,
-            tuple(range(len(self._parameters))),
-            self._start,
-            self._trials,
+            tuple(range(len(self.parameters))),
+            self.start,
+            self.trials,
         )
-        centre = problem.coordinates(self._start)
-        points = [self._start]
+        centre = problem.coordinates(self.start)
+        points = [self.start]
         for index in problem.active:
             for sign in (-1, 1):
-                moved = centre.copy()
-                moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
-                points.append(problem.values(moved))
+                points.append(problem.values(search.moved(centre, index, sign * SCREEN)))
         self._seen = points
-        results = self._trials.run(points, jobs)
-        first = {
-            observation.name: observation.read(results[0])
-            for observation in self._experiment.observations
-        }
+        results = self.trials.run(points, jobs)
         self._moves: set[tuple[int, Job]] = set()
-        for index in problem.active:
-            for figures in results[2 * index + 1 : 2 * index + 3]:
-                if not any(figures.values()):
-                    continue  # not a possible drive
-                for observation in self._experiment.observations:
-                    if _differ(first[observation.name], observation.read(figures)):
-                        self._moves |= {(index, job) for job in observation.jobs}
+        for place, figures in enumerate(results[1:]):
+            if not any(figures.values()):
+                continue  # not a possible drive
+            for observation in problem.observations:
+                if _differ(observation.read(results[0]), observation.read(figures)):
+                    self._moves |= {(place // 2, job) for job in observation.jobs}
         seen = {job for _, job in self._moves}
         if not seen:
-            names = ", ".join(parameter.name for parameter in self._parameters)
+            names = ", ".join(parameter.name for parameter in self.parameters)
             raise UserError(
                 f"no figure depends on {names}",
                 "fit to tests that do: --only TEST; or fit other parameters",
             )
-        observations = tuple(
-            observation
-            for observation in self._experiment.observations
-            if set(observation.jobs) <= seen
-        )
-        active = tuple(sorted({index for index, _ in self._moves}))
-        return replace(problem, observations=observations, jobs=tuple(sorted(seen)), active=active)
+        return self._reduced(problem, seen)
 
     def _fitted(self, whole: Problem) -> Values:
         """The best values after all stages."""
         best, quick = self._first(whole), self._quick(whole)
         if quick is not None and quick.jobs != whole.jobs:
-            best = self._solved(quick, best, "quick tests", seed=self._seed)
-        return self._solved(whole, best, "all tests", seed=self._seed + 1)
+            best = self._solved(quick, best, "quick tests", seed=self.seed)
+        return self._solved(whole, best, "all tests", seed=self.seed + 1)
 
     def _first(self, problem: Problem) -> Values:
         """The best of the points that the screen evaluated."""
@@ -276,11 +248,13 @@ class _Fit:
         and solves again.
         """
         self._tell(stage)
-        best = local_search(problem, first)
+        best = search.local_search(problem, first)
         if self._off(problem, best):
             self._tell(f"search, {stage}")
-            count = EVALUATIONS_EACH * len(problem.active) if self._left is None else self._left
-            best = local_search(problem, global_search(problem, best, evaluations=count, seed=seed))
+            usual = EVALUATIONS_EACH * len(problem.active)
+            most = usual if self.evaluations is None else self.evaluations
+            best = search.global_search(problem, best, evaluations=most, seed=seed)
+            best = search.local_search(problem, best)
         return best
 
     def _misled(self, at: Values) -> set[Job]:
@@ -288,11 +262,11 @@ class _Fit:
         the part that was cut off matters.
         """
         self._tell("check at full length")
-        experiment = self._experiment
+        experiment = self.experiment
         cut = [job for job in experiment.tests if experiment.tests[job] != experiment.full[job]]
         if not cut:
             return set()
-        (results,) = self._trials.run([at], sorted(cut), full=True)
+        (results,) = self.trials.run([at], sorted(cut), full=True)
         return {
             job
             for observation in experiment.whole
@@ -304,8 +278,8 @@ class _Fit:
 
     def _lengthen(self, jobs: set[Job]) -> None:
         """Fits to these tests in their measured length from now on."""
-        self._trials.lengthen(jobs)
-        experiment = self._experiment
+        self.trials.lengthen(jobs)
+        experiment = self.experiment
         kept = tuple(
             observation
             for observation in experiment.observations
@@ -314,7 +288,7 @@ class _Fit:
         added = tuple(
             observation for observation in experiment.whole if jobs & set(observation.jobs)
         )
-        self._experiment = replace(
+        self.experiment = replace(
             experiment,
             tests={**experiment.tests, **{job: experiment.full[job] for job in jobs}},
             observations=kept + added,
@@ -322,31 +296,33 @@ class _Fit:
 
     def _quick(self, whole: Problem) -> Problem | None:
         """The problem reduced to the quick tests and the parameters that affect them."""
-        jobs = tuple(job for job in whole.jobs if self._is_quick(job))
+        quick = self._reduced(whole, {job for job in whole.jobs if self._is_quick(job)})
+        return quick if quick.observations else None
+
+    def _reduced(self, problem: Problem, jobs: set[Job]) -> Problem:
+        """The problem reduced to these jobs and the parameters that affect them."""
         observations = tuple(
-            observation for observation in whole.observations if set(observation.jobs) <= set(jobs)
+            observation for observation in problem.observations if set(observation.jobs) <= jobs
         )
-        if not observations:
-            return None
         active = tuple(sorted({index for index, job in self._moves if job in jobs}))
-        return replace(whole, observations=observations, jobs=jobs, active=active)
+        return replace(problem, observations=observations, jobs=tuple(sorted(jobs)), active=active)
 
     def _held_out(self, whole: Problem) -> Problem | None:
         """The problem with the held-out tests, in their whole length."""
-        observations = self._experiment.held_out
+        observations = self.experiment.held_out
         if not observations:
             return None
         jobs = {job for observation in observations for job in observation.jobs}
-        self._trials.lengthen(jobs - set(self._experiment.tests))
+        self.trials.lengthen(jobs - set(self.experiment.tests))
         return replace(whole, observations=observations, jobs=tuple(sorted(jobs)))
 
     def _is_quick(self, job: Job) -> bool:
-        test = self._experiment.tests[job]
+        test = self.experiment.tests[job]
         return sum(phase.workload.duration_s for phase in test.phases) <= QUICK_S
 
     def _off(self, problem: Problem, at: Values) -> bool:
         residuals = problem.many([at])[0].values()
-        return sum(r * r for r in residuals) > GOOD * len(problem.observations)
+        return sum(r * r for r in residuals) > search.GOOD * len(problem.observations)
 
     def _result(
         self,
@@ -356,9 +332,9 @@ class _Fit:
         active: tuple[int, ...],
         out: Path | None,
     ) -> Calibration:
-        experiment = self._experiment
+        experiment = self.experiment
         jobs = sorted(experiment.full)
-        before, after = self._trials.run([self._start, best], jobs, full=True)
+        before, after = self.trials.run([self.start, best], jobs, full=True)
         figures = tuple(
             compared(
                 observation,
@@ -370,32 +346,20 @@ class _Fit:
             for held_out, observations in ((False, experiment.whole), (True, experiment.held_out))
             for observation in observations
         )
-        rows = {index: place for place, index in enumerate(active)}
+        sd = dict(zip(active, known.sd.tolist(), strict=True))
+        open_share = dict(zip(active, known.open_share.tolist(), strict=True))
         fitted = tuple(
-            Estimate(
-                parameter.name,
-                parameter.start,
-                value,
-                parameter.low,
-                parameter.high,
-                float(known.sd[rows[i]]) if i in rows else None,
-                float(known.open_share[rows[i]]) if i in rows else None,
-            )
-            for i, (parameter, value) in enumerate(zip(self._parameters, best, strict=True))
+            Estimate(p.name, p.start, value, p.low, p.high, sd.get(i), open_share.get(i))
+            for i, (p, value) in enumerate(zip(self.parameters, best, strict=True))
         )
-        changed = [i for i in rows if best[i] != self._start[i]]
-        moved = [self._parameters[i] for i in changed]
-        source = f"fitted by drivebay calibrate, seed {self._seed}, to {experiment.description}"
+        changed = [i for i in active if best[i] != self.start[i]]
+        moved = [self.parameters[i] for i in changed]
+        source = f"fitted by drivebay calibrate, seed {self.seed}, to {experiment.description}"
         profile = with_values(experiment.base, moved, [best[i] for i in changed], source=source)
         name = write.name_of(out) if out is not None else f"{experiment.base.name}-fitted"[:64]
         intervals = _intervals(experiment, spread)
-        content = write.text(
-            profile,
-            [parameter.name for parameter in moved],
-            name=name,
-            head=head(experiment, known, figures),
-            intervals=intervals,
-        )
+        names, comment = [parameter.name for parameter in moved], head(experiment, known, figures)
+        content = write.text(profile, names, name=name, head=comment, intervals=intervals)
         if out is not None:
             write.save(out, content)
             profile = catalog.load(out)
@@ -403,13 +367,13 @@ class _Fit:
             profile = catalog.from_resolved({**profile.raw, "intervals": intervals})
         return Calibration(
             profile, content, out, fitted, figures, known, experiment.description, experiment.notes,
-            self._trials.count, self._seed,
+            self.trials.count, self.seed,
         )  # fmt: skip
 
     def _tell(self, stage: str) -> None:
-        if self._progress is not None:
-            progress = self._progress
-            self._trials.report_to(lambda count: progress(stage, count))
+        if self.progress is not None:
+            progress = self.progress
+            self.trials.report_to(lambda count: progress(stage, count))
 
 
 def _spread(
@@ -419,9 +383,10 @@ def _spread(
     the observation's name; only for equalities, not for bounds.
     """
     spreads = known.relative_sd(slopes, [observation.scale for observation in observations])
-    pairs = zip(observations, spreads, strict=True)
     return {
-        observation.name: float(sd) for observation, sd in pairs if observation.relation == "eq"
+        observation.name: float(sd)
+        for observation, sd in zip(observations, spreads, strict=True)
+        if observation.relation == "eq"
     }
 
 
@@ -434,10 +399,8 @@ def _intervals(experiment: Experiment, spread: Mapping[str, float]) -> Intervals
         if own and observation.name in spread:
             key = observation.name.partition("/")[2] or observation.name
             unit = {"us": "µs"}.get(observation.unit, observation.unit)
-            intervals.setdefault(jobs[0].test, {})[key] = (
-                float(f"{spread[observation.name]:.4g}"),
-                unit,
-            )
+            sd = float(f"{spread[observation.name]:.4g}")
+            intervals.setdefault(jobs[0].test, {})[key] = sd, unit
     return intervals
 
 

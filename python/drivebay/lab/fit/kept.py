@@ -4,7 +4,7 @@ fingerprint, leverage, shifts and derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,30 +19,21 @@ from drivebay.results import files
 
 def problem_of(bench: Bench, derivatives: Derivatives) -> tuple[Problem, list[int]]:
     """The rows that have a figure, as input of the linear algebra, and their numbers."""
-    rows, values = [], []
-    for i, row in enumerate(bench.rows):
-        value = bench.value(row, derivatives.full)
-        if value is not None:
-            rows.append(i)
-            values.append(value)
+    values = {i: bench.value(row, derivatives.full) for i, row in enumerate(bench.rows)}
+    rows = [i for i, value in values.items() if value is not None]
     chosen = [bench.rows[i] for i in rows]
-    ends = [_bounds(row) for row in chosen]
-    same = groups([row.published.id for row in chosen], [row.same_as for row in chosen])
+    ends = [transformed(row, end) for row in chosen for end in row.bounds or ()]
+    low, high = np.array(ends).reshape(-1, 2).T
     problem = Problem(
         derivatives.jacobian[rows],
         derivatives.start,
-        np.array(values),
-        np.array([(low + high) / 2 for low, high in ends]),
-        np.array([(high - low) / 2 for low, high in ends]),
+        np.array([values[i] for i in rows]),
+        (low + high) / 2,
+        (high - low) / 2,
         derivatives.noise[rows],
-        same,
+        groups([row.published.id for row in chosen], [row.same_as for row in chosen]),
     )
     return problem, rows
-
-
-def _bounds(row: Any) -> tuple[float, float]:
-    low, high = row.bounds
-    return transformed(row, low), transformed(row, high)
 
 
 def document_of(
@@ -86,28 +77,20 @@ def modern_derivatives(bench: Bench, derivatives: Derivatives) -> dict[str, Any]
     return {
         "drives": sorted({row.published.drive for row in bench.plan.rows}),
         "parameters": [
-            {
-                "name": parameter.name,
-                "drives": derivatives.drives[j],
-                "stuck": j in derivatives.stuck,
-            }
-            for j, parameter in enumerate(derivatives.parameters)
+            {"name": parameter.name, "drives": drives, "stuck": j in derivatives.stuck}
+            for j, (parameter, drives) in enumerate(
+                zip(derivatives.parameters, derivatives.drives, strict=True)
+            )
         ],
-        "noise": {
-            name: _short(noise)
-            for name, noise in zip(derivatives.rows, derivatives.noise, strict=True)
-        },
+        "noise": dict(zip(derivatives.rows, map(_short, derivatives.noise), strict=True)),
         "derivatives": _derivatives(derivatives),
     }
 
 
 def _derivatives(derivatives: Derivatives) -> dict[str, dict[str, float]]:
     return {
-        name: {
-            str(j): _short(derivatives.jacobian[i, j])
-            for j in np.flatnonzero(derivatives.jacobian[i])
-        }
-        for i, name in enumerate(derivatives.rows)
+        name: {str(j): _short(changes[j]) for j in np.flatnonzero(changes)}
+        for name, changes in zip(derivatives.rows, derivatives.jacobian, strict=True)
     }
 
 
@@ -153,11 +136,11 @@ def joined(then: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Stored derivatives of today's drives, with those of some of them replaced or added;
     without the data that is computed from them.
     """
-    first = []
-    for parameter in then["parameters"]:
-        rest = [name for name in parameter["drives"]
-                if fidelity.profile_of(name) not in new["drives"]]  # fmt: skip
-        first.append({**parameter, "drives": rest})
+
+    def rest(drives: Iterable[str]) -> list[str]:
+        return [name for name in drives if fidelity.profile_of(name) not in new["drives"]]
+
+    first = [{**parameter, "drives": rest(parameter["drives"])} for parameter in then["parameters"]]
     moved = {
         row: {str(int(j) + len(first)): change for j, change in changes.items()}
         for row, changes in new["derivatives"].items()
@@ -172,12 +155,9 @@ def joined(then: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parameters(derivatives: Derivatives, known: Posterior) -> list[dict[str, Any]]:
     sd = np.sqrt(np.diag(known.covariance))
-    touched = {
-        j
-        for figures in derivatives.figures.values()
-        for changes in figures.values()
-        for j in changes
-    } | set(np.flatnonzero(np.abs(derivatives.jacobian).sum(axis=0)).tolist())
+    touched = set(np.flatnonzero(derivatives.jacobian.any(axis=0)).tolist())
+    for figures in derivatives.figures.values():
+        touched = touched.union(*figures.values())
     return [
         {
             "name": parameter.name,
@@ -201,8 +181,7 @@ def _short(value: float) -> float:
 
 def validation_of(bench: Bench, whole: Runs) -> Validation:
     """Compares the rows with the whole runs."""
-    runs = {run: whole[same] for run, same in bench.same.items()}
-    return judge(bench.plan, runs)
+    return judge(bench.plan, {run: whole[same] for run, same in bench.same.items()})
 
 
 def write(name: str, document: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivebay.analysis import fidelity
+from drivebay.lab.fit.parameters import SETTINGS
 
 LEAST_PREDICTED = 2
 """Smallest number of rows, not used for calibration, for a kind to count as good."""
@@ -23,85 +24,16 @@ BAD_BELOW = 0.5
 LISTED = 3
 """Number of listed rows that are furthest off."""
 
-KINDS = (
-    "data-sheet rates",
-    "sequential reads and writes",
-    "random-read rates",
-    "random-read latency",
-    "random-write rates",
-    "write latency",
-    "steady-state writes",
-    "write amplification",
-    "read latency under writes",
-    "mixed loads",
-    "zones",
-    "SLC cache and fills",
-    "TRIM",
-    "Storage Bench and PCMark",
-    "overall scores",
-    "power and heat",
-    "power states",
-    "hardware",
-)
+KINDS = tuple(SETTINGS["kinds"])
 """Kinds of published figures, in the order in which they are listed."""
-
-_RULES = (
-    # kind, pattern of the test, pattern of the metric; each must match completely
-    ("data-sheet rates", "spec-sheet", "sequential (read|write)|(4k?K?B )?random (read|write)"),
-    ("sequential reads and writes", "sequential|PyNVMe3 sequential", ".*"),
-    ("sequential reads and writes", "ATTO.*", "(max )?sequential (read|write)"),
-    ("sequential reads and writes", "AS.SSD", "data rate.*"),
-    ("sequential reads and writes", "PCIe generation sweep", ".*"),
-    ("sequential reads and writes", "128K sequential (read|write)", ".*"),
-    ("sequential reads and writes", "Iometer 128KB sequential (read|write)", "data rate.*"),
-    ("random-read rates", "((fio|Iometer|CDN) )?([0-9]+[Kk]B? )?random read.*",
-     "(IOPS|data rate).*"),
-    ("random-read rates", "[0-9]+ (B|KiB) random read.*", "IOPS"),
-    ("random-read latency", ".*random read.*", "latency.*"),
-    ("random-read latency", "spec-sheet", "(4kB )?read latency.*"),
-    ("random-write rates", "((fio|Iometer|CDN|KitGuru) )?([0-9]+KB? )?random write",
-     "(IOPS|data rate).*"),
-    ("random-write rates", "random write QD1, large blocks", "data rate"),
-    ("write latency", "[0-9]+K random write", "latency.*"),
-    ("write latency", "fio 4K random write latency", ".*"),
-    ("write latency", "spec-sheet", "(4kB )?write latency.*"),
-    ("write latency", "latency at .*", "write latency.*"),
-    ("steady-state writes", "latency at .*", "write IOPS.*"),
-    ("steady-state writes", "consistency 4KB random write", ".*"),
-    ("steady-state writes", "fio .* random write consistency", ".*"),
-    ("steady-state writes", "fio steady state|random writes, steady state", ".*"),
-    ("steady-state writes", "steady random write.*", "write IOPS"),
-    ("steady-state writes", "zone-like sequential write", "data rate"),
-    ("write amplification", ".*", "write amplification"),
-    ("read latency under writes", "latency at .*", "read latency.*"),
-    ("mixed loads", "(Iometer|fio) mixed .*", ".*"),
-    ("mixed loads", "spec-sheet", "4kB random mixed"),
-    ("zones", "zone (open|close|reset|finish).*|[0-9]+ (B|KiB) (write|append).*", ".*"),
-    ("SLC cache and fills", "fill, .*|AIDA64 linear write|linear write of .*|SLC reclaim", ".*"),
-    ("SLC cache and fills", "sustained write 15 min|Iometer sequential write 15 min", ".*"),
-    ("SLC cache and fills", "sequential write 512K QD1", "data rate"),
-    ("SLC cache and fills", "spec-sheet|hardware", "SLC cache.*|write rate behind the cache.*"),
-    ("SLC cache and fills", "summary", "write speed after the cache"),
-    ("SLC cache and fills", "firmware", "destination"),
-    ("TRIM", "TRIM.*", ".*"),
-    ("Storage Bench and PCMark", "(Storage Bench|PCMark) .*", ".*"),
-    ("overall scores", "AS.SSD", "score"),
-    ("overall scores", "ATTO|spec-sheet", "throughput .*"),
-    ("overall scores", "summary", "(performance ratio|gain over) .*"),
-    ("power and heat", "spec-sheet|power", "power.*"),
-    ("power and heat", "temperature|(thermal throttling|half drive fill).*", ".*"),
-    ("power and heat", "(sequential write|4KB random write) sustained", ".*"),
-    ("power and heat", "Iometer 128KB sequential write", "thermal effect .*"),
-    ("power and heat", "summary", "throttling loss"),
-    ("power states", "power states", ".*"),
-    ("power states", "power", "exit latency"),
-    ("hardware", "hardware", "(?!SLC cache).*"),
-    ("hardware", "interface|model|NAND", ".*"),
-    ("hardware", "spec-sheet", "NAND|(die )?capacity|controller|form factor|host link|protocol"),
-    ("hardware", "spec-sheet", "onboard components .*"),
-)  # fmt: skip
-RULES = tuple((kind, re.compile(test), re.compile(metric)) for kind, test, metric in _RULES)
-"""Compiled rules for the kinds. A row is of one kind only, which tests/test_kinds.py checks."""
+RULES = tuple(
+    (kind, re.compile(test), re.compile(metric))
+    for kind, rules in SETTINGS["kinds"].items()
+    for test, metric in rules
+)
+"""Patterns of test and metric for the kinds, from published/fit.toml. A row is of one kind only,
+which tests/test_kinds.py checks.
+"""
 
 RowOf = Mapping[str, Any]
 """A row of the recorded run of `drivebay validate`."""
@@ -210,12 +142,6 @@ def _counted(name: str, rows: Sequence[RowOf]) -> Kind:
     return Kind(
         name, len(rows), sum(map(within, rows)), len(predicted), sum(map(within, predicted))
     )
-
-
-def untested(present: Iterable[Kind]) -> list[str]:
-    """The kinds for which a drive has no row."""
-    names = {kind.name for kind in present}
-    return [name for name in KINDS if name not in names]
 
 
 def furthest(rows: Iterable[RowOf], most: int = LISTED) -> list[RowOf]:

@@ -17,6 +17,7 @@ number of combinations that the data determine. Leaves out: curvature; a real re
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -196,12 +197,8 @@ def identifiability(
     correlation = known / np.outer(sd, sd)
     _, singular, rows = np.linalg.svd(derivatives, full_matrices=True)
     singular = np.concatenate([singular, np.zeros(count - len(singular))])
-    widths = np.array(
-        [
-            parameter.width(parameter.coordinate(value))
-            for parameter, value in zip(parameters, values, strict=True)
-        ]
-    )
+    pairs = zip(parameters, values, strict=True)
+    widths = np.array([parameter.width(parameter.coordinate(value)) for parameter, value in pairs])
     relative = np.array([abs(value) or 1.0 for value in values]) / widths
     # Residuals are errors over scales, coordinates shares of a range: converted to percent by
     # percent.
@@ -241,25 +238,21 @@ def _sentences(
         if count > 1
         else f"The data {'determine' if determined else 'do not determine'} {names[0]}."
     ]
-    insensitive = {
-        names[i] for i in range(count) if float(np.abs(derivatives[:, i]).max(initial=0.0)) < 0.1
-    }
-    for i in range(count):
-        for j in range(i + 1, count):
-            r = float(correlation[i, j])
-            if abs(r) > CORRELATED and not insensitive & {names[i], names[j]}:
-                combination = "their sum or product" if r < 0 else "their difference or ratio"
-                sentences.append(
-                    f"{names[i]} and {names[j]} cannot be told apart (r = {r:+.3f}): the data fix "
-                    f"little more than {combination}."
-                )
+    insensitive = np.abs(derivatives).max(axis=0, initial=0.0) < 0.1
+    for i, j in itertools.combinations(np.flatnonzero(~insensitive).tolist(), 2):
+        r = float(correlation[i, j])
+        if abs(r) > CORRELATED:
+            combination = "their sum or product" if r < 0 else "their difference or ratio"
+            sentences.append(
+                f"{names[i]} and {names[j]} cannot be told apart (r = {r:+.3f}): the data fix "
+                f"little more than {combination}."
+            )
     for i, name in enumerate(names):
-        if name in insensitive:
+        share = 100 * min(1.0, float(open_share[i]))
+        if insensitive[i]:
             sentences.append(
                 f"No figure changes with {name} around the value found: it stays open."
             )
         elif open_share[i] > OPEN:
-            sentences.append(
-                f"{name} stays open over {100 * min(1.0, float(open_share[i])):.0f} % of its range."
-            )
+            sentences.append(f"{name} stays open over {share:.0f} % of its range.")
     return sentences

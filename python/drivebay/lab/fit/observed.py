@@ -95,18 +95,16 @@ def folder_experiment(
         fitted[Run("", name)], full[Run("", name)] = short, tests[name].test
         for observation in all_of_it:
             key = observation.name.partition("/")[2]
-            if measured is None or key in measured:
-                observations.append(
-                    observation if measured is None else replace(observation, value=measured[key])
-                )
+            if measured is None:
+                observations.append(observation)
+            elif key in measured:
+                observations.append(replace(observation, value=measured[key]))
         whole += all_of_it
+    missing = ", ".join(step.id for step in result.missing)
     if not observations:
-        missing = f"; not run: {', '.join(step.id for step in result.missing)}" * bool(
-            result.missing
-        )
         raise UserError(
-            f"{folder} has no figure to fit to{missing}",
-            f"drivebay review --resume {folder}" if result.missing else "--only TEST names a test",
+            f"{folder} has no figure to fit to" + (f"; not run: {missing}" if missing else ""),
+            f"drivebay review --resume {folder}" if missing else "--only TEST names a test",
         )
     held_out = [
         replace(observation, bound_percent=HELD_OUT_PERCENT)
@@ -116,7 +114,7 @@ def folder_experiment(
     full |= {Run("", name): tests[name].test for name in hold_out}
     notes = _notes(folder, result, [n for n in tests if n not in used and n not in hold_out])
     _same_size(result.target, base)
-    drive = str(result.target.get("name") or result.target.get("model"))
+    drive = result.target.get("name") or result.target.get("model")
     kind = "virtual drive" if result.simulated else "drive"
     length = ", quick" if result.quick else ""
     description = f"a review of the {kind} {drive} ({result.suite.name}{length})"
@@ -220,7 +218,7 @@ def rows_experiment(
     plan = load_plan().only(ids)
     wanted = {row.published.id: row for row in plan.rows}
     for option, names in (("--only", only), ("--hold-out", hold_out)):
-        if names and (unknown := sorted(set(names) - wanted.keys())):
+        if unknown := sorted(set(names) - wanted.keys()):
             raise UserError(
                 f"{option} {unknown[0]}: this row was not given", f"{option} {next(iter(wanted))}"
             )
@@ -237,20 +235,16 @@ def rows_experiment(
             f"row {refused[0]} is neither a measured figure nor a ratio of two: it cannot be used",
             f"leave it out; it says: {wanted[refused[0]].published.text}",
         )
-    if not set(observations) - set(hold_out):
+    if not observations.keys() - set(hold_out):
         raise UserError(
             "no published row has a figure to fit to", "rows are as in: drivebay validate"
         )
-    full = {
-        job: plan.tests[job.test]
-        for observation in observations.values()
-        for job in observation.jobs
-    }
-    chosen = tuple(
-        observation for name, observation in observations.items() if name not in hold_out
-    )
+    chosen = tuple(observations[name] for name in observations if name not in hold_out)
     held_out = tuple(observations[name] for name in hold_out if name in observations)
-    fitted = {job: plan.tests[job.test] for observation in chosen for job in observation.jobs}
+    fitted, full = (
+        {job: plan.tests[job.test] for observation in some for job in observation.jobs}
+        for some in (chosen, (*chosen, *held_out))
+    )
     description = f"published rows {', '.join(observation.name for observation in chosen)}"
     notes = [f"not figures, left out: {', '.join(refused)}"] if refused else []
     return Experiment(base, fitted, full, chosen, chosen, held_out, description, tuple(notes), SEED)
@@ -261,21 +255,19 @@ def _row_observation(row: Row) -> Observation | None:
     figure = row.published
     if not row.value or row.change:
         return None
-    relation: Relation = "eq"
     bound = WITHIN_PERCENT.get(figure.relation, BOUND_PERCENT)
-    high = None
-    value = figure.value
+    relation: Relation = "eq"
+    value, high = figure.value, None
     if row.range is not None or figure.relation == "range":
         assert row.bounds is not None
         relation, (value, high) = "range", row.bounds
     if value is None or value <= 0:
         return None
-    label = f"{figure.test}, {figure.metric}"
     parts = [text.rpartition("/") for text in (row.value, row.over) if text]
     return Observation(
         figure.id,
         figure.test,
-        label,
+        f"{figure.test}, {figure.metric}",
         figure.unit,
         value,
         bound / 200,  # half of the bound

@@ -112,14 +112,10 @@ def compared(
 
 def head(experiment: Experiment, known: Identifiability, figures: Sequence[Compared]) -> str:
     """The comment above a written profile."""
-    errors = {
-        held: [
-            abs(f.error_percent)
-            for f in figures
-            if f.held_out == held and f.error_percent is not None
-        ]
-        for held in (False, True)
-    }
+    errors: dict[bool, list[float]] = {False: [], True: []}
+    for figure in figures:
+        if figure.error_percent is not None:
+            errors[figure.held_out].append(abs(figure.error_percent))
     lines = [f"Calibrated by drivebay to {experiment.description}, from {experiment.base.name}."]
     lines.append(f"Fitted figures: {len(errors[False])}, {_spread(errors[False])}.")
     if errors[True]:
@@ -139,20 +135,16 @@ FIGURE_HEAD = ("test", "figure", "observed", "before", "after", "90 % interval",
 
 def as_json(calibration: Calibration) -> dict[str, Any]:
     """Converts parameters, figures and identifiability to JSON values; numbers have six digits."""
-    content: dict[str, Any] = _rounded(
-        {
-            **{
-                key: getattr(calibration, key) for key in ("data", "seed", "recovered", "predicted")
-            },
-            "out": None if calibration.out is None else str(calibration.out),
-            "profile": calibration.profile.name,
-            "parameters": [asdict(parameter) for parameter in calibration.parameters],
-            "figures": [asdict(figure) for figure in calibration.figures],
-            "identifiability": asdict(calibration.identifiability),
-            "notes": calibration.notes,
-        }
-    )
-    return content
+    content = {
+        **{key: getattr(calibration, key) for key in ("data", "seed", "recovered", "predicted")},
+        "out": None if calibration.out is None else str(calibration.out),
+        "profile": calibration.profile.name,
+        "parameters": [asdict(parameter) for parameter in calibration.parameters],
+        "figures": [asdict(figure) for figure in calibration.figures],
+        "identifiability": asdict(calibration.identifiability),
+        "notes": calibration.notes,
+    }
+    return {key: _rounded(value) for key, value in content.items()}
 
 
 def _rounded(value: Any) -> Any:
@@ -174,12 +166,14 @@ def parameter_rows(calibration: Calibration) -> list[tuple[str, ...]]:
             f"{parameter.value:.5g}",
             "" if parameter.sd is None else f"{parameter.sd:.2g}",
             f"{parameter.low:g} to {parameter.high:g}",
-            "all"
-            if parameter.open_share is None
-            else f"{100 * min(1.0, parameter.open_share):.0f} %",
+            _share(parameter.open_share),
         )
         for parameter in calibration.parameters
     ]
+
+
+def _share(value: float | None) -> str:
+    return "all" if value is None else f"{100 * min(1.0, value):.0f} %"
 
 
 def figure_rows(calibration: Calibration) -> list[tuple[str, ...]]:
@@ -188,10 +182,9 @@ def figure_rows(calibration: Calibration) -> list[tuple[str, ...]]:
         (
             figure.test,
             figure.label,
-            *(
-                _number(value, figure.unit)
-                for value in (figure.observed, figure.before, figure.after)
-            ),
+            _number(figure.observed, figure.unit),
+            _number(figure.before, figure.unit),
+            _number(figure.after, figure.unit),
             _interval(figure.interval),
             "" if figure.error_percent is None else f"{figure.error_percent:+.2f} %",
             ", ".join(["held out"] * figure.held_out + ["off"] * (not figure.ok)),

@@ -21,11 +21,13 @@ import functools
 import json
 import math
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from drivebay.analysis import published
+from drivebay.common import data
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import leaves
 from drivebay.definitions.profiles import Profile, from_resolved
@@ -37,30 +39,10 @@ DIGITS = 6
 WHOLE_MAX = 64
 """Most integers of a range that are tried to find out if the core accepts them all."""
 
-
-BUILD = frozenset(
-    {
-        "blocks_per_plane",
-        "channels",
-        "commands_max",
-        "dies_per_channel",
-        "generation",
-        "lanes",
-        "page_kib",
-        "pages_per_block",
-        "payload_bytes",
-        "planes",
-        "processors",
-        "queue_depth_max",
-        "queues_max",
-        "read_completion_bytes",
-        "read_request_bytes",
-        "register_reads",
-        "register_writes",
-        "reserve_superblocks",
-        "streams",
-    }
-)
+SETTINGS_FILE = data.path("published") / "fit.toml"
+SETTINGS: dict[str, Any] = tomllib.loads(SETTINGS_FILE.read_text(encoding="utf-8"))
+"""Constants of published/fit.toml, whose head explains them."""
+BUILD = frozenset(SETTINGS["free"]["build"])
 """Keys that define the drive or host: counts, and sizes defined by a standard."""
 LEFT_OUT = ("drive", "identify", "health", "variants")
 """Sections without influence on any published row."""
@@ -91,10 +73,10 @@ class Parameter:
         """Part of the profile that it belongs to; for a host by protocol, with one part for
         heat.
         """
-        parts = self.name.split(".")
-        if parts[0] in ("thermal", "energy", "power"):
+        first, *rest = self.name.split(".")
+        if first in ("thermal", "energy", "power"):
             return "heat"
-        return ".".join(parts[:2]) if parts[0] == "host" else parts[0]
+        return f"host.{rest[0]}" if first == "host" else first
 
     @property
     def at(self) -> float:
@@ -181,11 +163,8 @@ def numbers(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def free_parameters(profile: Profile) -> dict[str, Parameter]:
     """The free parameters of a drive in its host, by name."""
-    return {
-        path: parameter
-        for path, leaf in numbers(profile.raw)
-        if (parameter := _free(path, leaf)) is not None
-    }
+    every = {path: _free(path, leaf) for path, leaf in numbers(profile.raw)}
+    return {path: parameter for path, parameter in every.items() if parameter is not None}
 
 
 @functools.cache
@@ -304,15 +283,12 @@ def _parameter(profile: Profile, path: str, leaf: Mapping[str, Any], bounds: str
             f"--fit {path}={bounds}: must lie within {own[0]:g} to {own[1]:g}, the profile's range",
             f"--fit {path}, or change the profile's range and say why",
         )
-    if not low <= start <= high:
-        start = min(high, max(low, start))
-    wholes = type(leaf["value"]) is int
+    start = min(high, max(low, start))
     parameter = Parameter(path, start, low, high)
-    if wholes and not _possible(profile, parameter, _between(low, high)):
-        parameter = Parameter(
-            path, start, float(math.ceil(low)), float(math.floor(high)), whole=True
-        )
-        count = int(parameter.high - parameter.low)
+    if type(leaf["value"]) is int and not _possible(profile, parameter, _between(low, high)):
+        first, last = math.ceil(low), math.floor(high)
+        parameter = Parameter(path, start, float(first), float(last), whole=True)
+        count = last - first
         steps = range(count + 1) if count <= WHOLE_MAX else (0, count // 3, count)
         if count < 1 or not all(_possible(profile, parameter, parameter.low + n) for n in steps):
             raise UserError(

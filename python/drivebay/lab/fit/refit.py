@@ -51,22 +51,19 @@ def refits(
         change = known.left_out[k] - known.best
         change[np.abs(change) < NEGLIGIBLE] = 0.0
         runs = sorted({bench.same[run] for run in bench.rows[chosen[k]].needs})
-        at = {
-            drive: _possible(bench, derivatives, change, drive) for drive in {r.drive for r in runs}
-        }
+        drives = {run.drive for run in runs}
+        at = {drive: _possible(bench, derivatives, change, drive) for drive in drives}
         wanted[k] = [bench.evaluation(run, at[run.drive], full=True) for run in runs]
         for j, parameter in enumerate(derivatives.parameters):
             if parameter.name.startswith("trace."):  # arrival times belong to no drive
                 moved_by[k][j] = change[j]
             for drive in set(derivatives.drives[j]) & set(at):
-                moved_by[k][j] = z_of(dict(at[drive]).get(parameter.name, parameter.at)) - z_of(
-                    parameter.at
-                )
-    done = bench.run((evaluation for some in wanted.values() for evaluation in some), "refits")
+                end = dict(at[drive]).get(parameter.name, parameter.at)
+                moved_by[k][j] = z_of(end) - z_of(parameter.at)
     out = []
-    for k in picked:
+    for k, done in bench.run_each(wanted, "refits").items():
         row, z = bench.rows[chosen[k]], moved_by[k]
-        after = {evaluation.run: done[evaluation] for evaluation in wanted[k] if done[evaluation]}
+        after = {evaluation.run: figures for evaluation, figures in done.items() if figures}
         real, start = _real(bench, derivatives, row, after, z), bench.value(row, derivatives.full)
         assert start is not None
         most = sorted(np.flatnonzero(z), key=lambda j: -abs(z[j]))[:MOST_MOVED]

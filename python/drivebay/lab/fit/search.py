@@ -114,14 +114,8 @@ class Trials:
         experiment, run = self._experiment, group[0].run
         known = {parameter.name: parameter for parameter in self._parameters}
         profile = experiment.profile(run, {known[name]: value for name, value in group[0].at})
-        return [
-            (
-                evaluation,
-                profile,
-                (experiment.full if evaluation.full else experiment.tests)[evaluation.run],
-            )
-            for evaluation in group
-        ]
+        full, short = experiment.full, experiment.tests
+        return [(some, profile, (full if some.full else short)[some.run]) for some in group]
 
 
 @dataclass(frozen=True)
@@ -258,24 +252,24 @@ def derivatives(problem: Problem, at: Values) -> Floats:
     central differences of `Parameter.step`, one-sided at an end of a range.
     """
     centre = problem.coordinates(at)
-    sides: list[tuple[Values, Values]] = []
+    points = []
     for place, index in enumerate(problem.active):
         step = problem.parameters[index].step
-        pair = []
-        for sign in (-1, 1):
-            moved = centre.copy()
-            moved[place] = min(1.0, max(0.0, centre[place] + sign * step))
-            pair.append(problem.values(moved))
-        sides.append((pair[0], pair[1]))
-    residuals = problem.many([point for pair in sides for point in pair])
-    columns = []
-    for place, (low, high) in enumerate(sides):
-        width = problem.coordinates(high)[place] - problem.coordinates(low)[place]
-        below, above = residuals[2 * place], residuals[2 * place + 1]
-        columns.append(
-            [
-                (above[observation.name] - below[observation.name]) / width
-                for observation in problem.observations
-            ]
-        )
-    return np.array(columns).reshape(len(problem.active), len(problem.observations)).T
+        points += [problem.values(moved(centre, place, sign * step)) for sign in (-1, 1)]
+    residuals = problem.many(points)
+    slopes = np.zeros((len(problem.active), len(problem.observations)))
+    for place in range(len(problem.active)):
+        low, high = (problem.coordinates(point)[place] for point in points[2 * place :][:2])
+        below, above = residuals[2 * place :][:2]
+        slopes[place] = [
+            (above[observation.name] - below[observation.name]) / (high - low)
+            for observation in problem.observations
+        ]
+    return slopes.T
+
+
+def moved(centre: Floats, place: int, step: float) -> Floats:
+    """Returns the coordinates with one of them moved by a step, at most to an end of its range."""
+    coordinates = centre.copy()
+    coordinates[place] = min(1.0, max(0.0, centre[place] + step))
+    return coordinates

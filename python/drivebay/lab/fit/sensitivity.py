@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -52,6 +52,7 @@ LEAST_SCREENED = 3
 HINT = "start again, it goes on: make fidelity"
 
 Runs = Mapping[Run, Figures]
+Key = TypeVar("Key")
 At = tuple[tuple[str, float], ...]
 """Coordinates of a drive's parameters by their names, for those that differ from the profile's."""
 
@@ -81,7 +82,8 @@ def recipe() -> str:
     """Hash of the code that defines short runs: evaluations stored with other code are run
     again.
     """
-    files = (conditions.__file__, parameters.__file__, scaling.__file__, __file__)
+    modules = (conditions.__file__, parameters.__file__, scaling.__file__, __file__)
+    files = (*modules, parameters.SETTINGS_FILE)
     return hashlib.sha256(b"".join(Path(path).read_bytes() for path in files)).hexdigest()[:12]
 
 
@@ -135,9 +137,8 @@ class Bench:
         self.free = {name: free_parameters(profile) for name, profile in self.profiles.items()}
         as_is = {name: profile_of(runs[0]) for name, runs in self.by_drive.items()}
         self._marks = {name: self._mark(name, as_is) for name in self.by_drive}
-        largest = max(
-            (VirtualTarget(profile).memory_bytes for profile in as_is.values()), default=1
-        )
+        memory = (VirtualTarget(profile).memory_bytes for profile in as_is.values())
+        largest = max(memory, default=1)
         self.folder.mkdir(parents=True, exist_ok=True)
         journal = Journal()
         journal.open(self.folder / f"{recipe()}.journal.jsonl", {"recipe": recipe()}, resume=True)
@@ -182,9 +183,7 @@ class Bench:
 
     def _kept(self, run: Run, measured: Measured) -> Figures:
         """All figures of a run with their units, and the values that rows use."""
-        units = {
-            key: figure.unit for key, figure in measured.figures.items() if figure.value is not None
-        }
+        units = {key: each.unit for key, each in measured.figures.items() if each.value is not None}
         names = {"rates", *units}
         for row in self.rows:
             if run in {self.same[needed] for needed in row.needs}:
@@ -207,6 +206,13 @@ class Bench:
         self._evaluator.report_to(lambda n, asked: self.say(f"{stage}: {n} of {asked} drives run"))
         return self._evaluator.run(wanted)
 
+    def run_each(
+        self, wanted: Mapping[Key, Sequence[Evaluation]], stage: str
+    ) -> dict[Key, Mapping[Evaluation, Figures]]:
+        """Returns the figures of several groups of evaluations."""
+        results = self.run((some for group in wanted.values() for some in group), stage)
+        return {key: {some: results[some] for some in group} for key, group in wanted.items()}
+
     def value(self, row: Row, runs: Runs) -> float | None:
         """The row's figure, transformed; None if these runs do not give it."""
         try:
@@ -225,9 +231,15 @@ class Bench:
         """Every run, once."""
         return [run for runs in self.by_drive.values() for run in runs]
 
-    def whole_for(self, run: Run, section: str) -> bool:
-        """True if derivatives by parameters of this section need the run in its whole length."""
-        return conditions.wholly_for(self.plan.tests[run.test], section)
+    def moved(self, runs: Iterable[Run], section: str, at: At) -> list[Evaluation]:
+        """The evaluations of runs with parameters of a section at other coordinates, in their
+        whole length if derivatives by parameters of this section need it.
+        """
+        tests = self.plan.tests
+        return [
+            self.evaluation(run, at, full=conditions.wholly_for(tests[run.test], section))
+            for run in runs
+        ]
 
 
 def derivatives(bench: Bench) -> Derivatives:
@@ -241,25 +253,22 @@ def derivatives(bench: Bench) -> Derivatives:
 
 def whole_runs(bench: Bench) -> Runs:
     """Runs every run in its whole length."""
-    wanted = {run: bench.evaluation(run, full=True) for run in bench.runs}
-    results = bench.run(wanted.values(), "whole runs")
-    return {run: results[evaluation] for run, evaluation in wanted.items()}
+    results = bench.run((bench.evaluation(run, full=True) for run in bench.runs), "whole runs")
+    return {evaluation.run: figures for evaluation, figures in results.items()}
 
 
 def _base(bench: Bench) -> tuple[Runs, Floats]:
     """The short runs with the profiles' own values, and each row's scatter between seeds."""
-    wanted = [
-        {run: bench.evaluation(run, full=False, seed=seed) for run in bench.runs} for seed in SEEDS
-    ]
-    results = bench.run(
-        (evaluation for some in wanted for evaluation in some.values()), "short runs"
-    )
-    by_seed = [{run: results[evaluation] for run, evaluation in some.items()} for some in wanted]
+    wanted = [bench.evaluation(run, full=False, seed=seed) for seed in SEEDS for run in bench.runs]
+    by_seed: dict[int, dict[Run, Figures]] = {seed: {} for seed in SEEDS}
+    for evaluation, figures in bench.run(wanted, "short runs").items():
+        by_seed[evaluation.seed][evaluation.run] = figures
     noise = np.zeros(len(bench.rows))
     for i, row in enumerate(bench.rows):
-        values = [value for runs in by_seed if (value := bench.value(row, runs)) is not None]
-        noise[i] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return by_seed[0], noise
+        values = [bench.value(row, runs) for runs in by_seed.values()]
+        if None not in values:
+            noise[i] = np.std(np.array(values, dtype=float), ddof=1)
+    return by_seed[SEED], noise
 
 
 def _targets(parameter: Parameter) -> tuple[float, ...]:
@@ -292,7 +301,7 @@ def _touched(
     is too small, or affects everything, so that such a run would not pay.
     """
     touched: dict[tuple[str, str], set[Run]] = {}
-    wanted: dict[tuple[str, str], dict[Run, Evaluation]] = {}
+    wanted: dict[tuple[str, str], list[Evaluation]] = {}
     for name, runs in bench.by_drive.items():
         sections: dict[str, list[Parameter]] = {}
         for parameter in bench.free[name].values():
@@ -301,22 +310,16 @@ def _touched(
             touched[name, section] = set(runs)
             if section not in EVERYWHERE and len(members) >= LEAST_SCREENED:
                 at = _together(bench, name, members)
-                wanted[name, section] = {
-                    run: bench.evaluation(run, at, full=bench.whole_for(run, section))
-                    for run in runs
-                }
-    results = bench.run(
-        (evaluation for some in wanted.values() for evaluation in some.values()), "sections"
-    )
-    for (name, section), some in wanted.items():
-        after = {run: results[evaluation] for run, evaluation in some.items()}
-        if not all(after.values()):
+                wanted[name, section] = bench.moved(runs, section, at)
+    for key, results in bench.run_each(wanted, "sections").items():
+        if not all(results.values()):
             continue
-        before = {run: (full if evaluation.full else base)[run] for run, evaluation in some.items()}
+        after = {evaluation.run: figures for evaluation, figures in results.items()}
+        before = {some.run: (full if some.full else base)[some.run] for some in results}
         if bench.rows_only:
-            touched[name, section] = _rows_changed(bench, {**base, **before}, after, noise)
+            touched[key] = _rows_changed(bench, {**base, **before}, after, noise)
         else:
-            touched[name, section] = {run for run in some if before[run] != after[run]}
+            touched[key] = {run for run in after if before[run] != after[run]}
     return touched
 
 
@@ -353,19 +356,13 @@ def _moves(
     while pending := {key: ends for key, ends in pending.items() if ends}:
         wanted = {}
         for (name, key), ends in pending.items():
-            section, at = bench.free[name][key].section, ((key, ends[0]),)
-            wanted[name, key] = [
-                bench.evaluation(run, at, full=bench.whole_for(run, section))
-                for run in sorted(touched[name, section])
-            ]
-        results = bench.run(
-            (evaluation for some in wanted.values() for evaluation in some), "parameters"
-        )
-        for (name, key), some in wanted.items():
+            section = bench.free[name][key].section
+            runs = sorted(touched[name, section])
+            wanted[name, key] = bench.moved(runs, section, ((key, ends[0]),))
+        for (name, key), results in bench.run_each(wanted, "parameters").items():
             x = pending[name, key].pop(0)
-            if all(results[evaluation] for evaluation in some):
-                step = z_of(x) - z_of(bench.free[name][key].at)
-                moves[name, key] = step, {evaluation: results[evaluation] for evaluation in some}
+            if all(results.values()):
+                moves[name, key] = z_of(x) - z_of(bench.free[name][key].at), results
                 del pending[name, key]
     return moves
 
@@ -412,11 +409,7 @@ def _assembled(bench: Bench, base: Runs, full: Runs, noise: Floats, moves: Moves
         step, results = move
         by_row: dict[int, float] = {}
         for is_full, before in ((True, full), (False, base)):
-            after = {
-                evaluation.run: values
-                for evaluation, values in results.items()
-                if evaluation.full == is_full
-            }
+            after = {some.run: values for some, values in results.items() if some.full == is_full}
             for i, change in _row_changes(bench, before, after):
                 by_row[i] = by_row.get(i, 0.0) + change / step
             for run, values in after.items():

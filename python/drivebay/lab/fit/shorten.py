@@ -61,8 +61,7 @@ def _leading(whole: Measured, seconds: int) -> list[PhaseFigures]:
 
 
 def _steady(phase: PhaseFigures, seconds: int) -> bool:
-    rates = phase.timeline.rate_mb_s
-    throttled = phase.timeline.throttle_stage[:seconds]
+    rates, throttled = phase.timeline.rate_mb_s, phase.timeline.throttle_stage[:seconds]
     if len(rates) < seconds or np.nansum(throttled) > 0:
         return False
     return _same(rates[:seconds], phase.step.rate_mb_s)
@@ -79,17 +78,12 @@ def _same(samples: Floats, mean: float) -> bool:
 def _cut(whole: Measured, same: list[PhaseFigures], seconds: int) -> tuple[Test, dict[str, float]]:
     labels = {phase.label for phase in same}
     phases = tuple(_phase(phase, seconds) for phase in whole.test.phases if phase.label in labels)
-    depths = tuple(
-        depth
-        for depth in whole.test.metric_queue_depths
-        if depth in {phase.workload.queue_depth for phase in phases}
-    )
-    changes = {
-        "phases": phases,
-        "scores": (),
-        "metric_queue_depths": depths
-        or (phases[0].workload.queue_depth,) * bool(whole.test.metric_queue_depths),
-    }
+    present = [phase.workload.queue_depth for phase in phases]
+    wanted = whole.test.metric_queue_depths
+    depths = tuple(depth for depth in wanted if depth in present)
+    if wanted and not depths:
+        depths = (present[0],)
+    changes = {"phases": phases, "scores": (), "metric_queue_depths": depths}
     measured = {f"rate@{phase.label}": phase.step.rate_mb_s for phase in same}
     for phase in same:  # power over the same seconds: it rises over the first one, and with heat
         power = phase.timeline.power_w[:seconds]
@@ -112,10 +106,8 @@ def _short_consistency(whole: Measured) -> tuple[Test, dict[str, float] | None]:
         window = min(round(test.metric_window_s or 0), seconds // 3)
         if seconds >= line.n or window < 1:
             break
-        windows = [
-            line.ios[end - window : end] for end in range(seconds, line.n + 1, max(1, window))
-        ]
-        if all(_same(part, steady) for part in windows):
+        ends = range(seconds, line.n + 1, window)
+        if all(_same(line.ios[end - window : end], steady) for end in ends):
             cut = {"phases": (_phase(test.phases[0], seconds),), "metric_window_s": float(window)}
             measured = {
                 key: figure.value

@@ -8,12 +8,15 @@ or a load's ValidationError for figures that are impossible.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 from drivebay.common import documents
 from drivebay.common.documents import printable
@@ -98,6 +101,38 @@ def read_files(
 def import_files(name: str, files: Sequence[Path], out: Path, **more: Any) -> Path:
     """Makes a result folder of files, as `read_files` reads them, and returns its path."""
     return read_files(name, files, **more).write(out)
+
+
+@contextlib.contextmanager
+def opened(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """Gives the files, with copies of pipes and standard input ("-"), which cannot be read twice.
+    Raises UserError if one cannot be read."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = []
+        for path in files:
+            is_input = str(path) == "-" and not path.exists()
+            if is_input or path.is_fifo():
+                name = "stdin" if is_input else path.name
+                copy = Path(tempfile.mkdtemp(dir=folder), name)
+                place = Path("/dev/stdin") if is_input else path
+                try:
+                    copy.write_bytes(documents.read(place, bytes_max=documents.KEPT_BYTES_MAX))
+                except (OSError, ValueError) as problem:
+                    hint = "save it as a file, and give its path"
+                    raise UserError(f"{printable(str(path))}: {problem}", hint) from None
+                path = copy
+            given.append(path)
+        yield given
+
+
+def xml_of(path: Path, root: str, importer: Importer) -> ElementTree.Element:
+    """The element `root` of an XML file; text before it is skipped. Raises UserError."""
+    text = text_of(path, importer.again)
+    try:
+        return documents.xml(text[max(0, text.find(f"<{root}")) :])
+    except ValueError as problem:
+        shown = printable(str(path))
+        raise UserError(f"{shown} is damaged: {problem}", importer.again) from None
 
 
 def text_of(path: Path, again: str, *, refusal: str = "cannot be imported") -> str:

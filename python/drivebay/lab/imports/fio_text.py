@@ -28,6 +28,7 @@ from drivebay.common.errors import UserError
 from drivebay.lab.fio_import.importer import imported, phase
 from drivebay.lab.fio_import.jobs import ALIASES, ALL_CLIENTS, Job, jobs_of
 from drivebay.lab.fio_import.load import workload_of
+from drivebay.lab.fio_import.options import lacking
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
@@ -124,6 +125,8 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
         entries = [_entry(block, run, blocks) for block in blocks]
         for job in jobs_of(Part({"jobs": entries}), time_scale=time_scale):
             job.warnings.add("the text has no logs: nothing is known of single seconds")
+            if job.options_hold:
+                job.warnings |= set(lacking(job.options))
             made = phase(job, workload_of(job), SERIES_SCHEMA.empty_table())
             same = [block for block in blocks if (block.name, block.group) == (job.name, job.group)]
             figures = same[0].figures if len(same) == 1 else {}

@@ -9,8 +9,8 @@ Leaves out: what only a second run or the drive itself shows. A file without fla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drivebay.common.documents import printable
@@ -18,7 +18,12 @@ from drivebay.common.errors import UserError
 from drivebay.lab.imports import recognized
 from drivebay.lab.judge.evidence import Case, cases
 from drivebay.lab.judge.rules import ORDER, RULES, Rule, Verdict
+from drivebay.results.reading import Result
 from drivebay.targets.fio.figures import Unreadable
+
+SETUP = frozenset({"cache", "span", "bound"})
+"""Rules about how a review was set up, and not about what its suite does."""
+FLAWS: tuple[Verdict, ...] = ("shown", "likely")
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,11 @@ class Judgement:
     verdict: Verdict
     reason: str
     settle: str
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its reason, on one line."""
+        return f"{self.title}: {self.verdict} (job {self.job}: {self.reason})"
 
 
 def judge(files: Sequence[Path]) -> Iterator[tuple[Path, list[Judgement]]]:
@@ -46,6 +56,34 @@ def judge(files: Sequence[Path]) -> Iterator[tuple[Path, list[Judgement]]]:
         yield path, [_worst(rule, jobs) for rule in RULES]
 
 
+def flaws(files: Iterable[Path], rules: Sequence[Rule] = RULES) -> list[Judgement]:
+    """Flaws that are shown or likely, each with the file that it shows best in; files that are not
+    fio's are skipped."""
+    worst: dict[str, Judgement] = {}
+    for path in files:
+        try:
+            jobs = _cases(path)
+        except UserError:
+            continue
+        for rule in rules:
+            entry = _worst(rule, jobs)
+            entry = replace(entry, job=f"{entry.job} of {printable(path.name)}")
+            if entry.verdict in FLAWS:
+                known = worst.setdefault(rule.name, entry)
+                worst[rule.name] = min(known, entry, key=lambda one: ORDER.index(one.verdict))
+    return list(worst.values())
+
+
+def of_result(result: Result) -> list[Judgement]:
+    """Flaws in the output of fio that a result of a real drive or an import keeps. Of a review only
+    the rules about its setup are asked: its suite prepares the drive, sets rates and provokes
+    falls."""
+    raw = sorted(result.folder.glob("steps/*/raw/*"))
+    kept = [path for path in raw if not path.name.startswith("prepare-")]
+    of_setup = [rule for rule in RULES if rule.name in SETUP]
+    return flaws(kept, RULES if "imported" in result.target else of_setup)
+
+
 def _cases(path: Path) -> list[Case]:
     importer = recognized([path])
     if not importer.name.startswith("fio"):
@@ -54,7 +92,7 @@ def _cases(path: Path) -> list[Case]:
             "judge reads fio's JSON or text",
         )
     try:
-        found = cases(path, is_text=importer.name != "fio")
+        found = cases(path, importer)
     except Unreadable as problem:
         message = f"{printable(str(path))} cannot be judged: {printable(str(problem))}"
         raise UserError(message, importer.again) from None

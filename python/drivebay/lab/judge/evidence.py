@@ -7,18 +7,19 @@ in the same file.
 
 from __future__ import annotations
 
+import importlib
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from drivebay.lab.fio_import import logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
-from drivebay.lab.fio_import.reading import last_document
+from drivebay.lab.fio_import.options import PASSING
+from drivebay.lab.imports import Importer
 from drivebay.targets.fio.figures import Part, number_of
 
 WHOLE = 2**63
@@ -27,8 +28,6 @@ SECONDS_LEAST = 6
 """Fewest seconds, or samples of fio, that show a course; guess."""
 FALL = 1.25
 """Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
-PASSING = frozenset({"io_uring_cmd", "spdk", "xnvme", "sg", "rbd", "rados", "libiscsi", "nbd"})
-"""Engines without the page cache, whatever direct says."""
 ROUND_BYTES = 2**25
 EXPLAINED = 0.5
 """Smallest share of a rate's variance that two plateaus explain; guess."""
@@ -224,18 +223,18 @@ class Case:
         return f"bw_min is {samples.lowest / samples.mean:.0%} of bw_mean"
 
 
-def cases(path: Path, *, is_text: bool) -> list[Case]:
+def cases(path: Path, importer: Importer) -> list[Case]:
     """Jobs of an output of fio that moved data. Raises UserError or Unreadable, as its importer
     does."""
     made: list[Case] = []
-    for document, complete in _documents(path, is_text=is_text):
+    for document, complete in importlib.import_module(importer.module).documents_of(path):
         before, group = list(made), -1
         jobs = jobs_of(Part(document))
         disks = tuple(disk.text("name", "") for disk in Part(document).each("disk_util"))
         for job in jobs:
             if job.group != group:
                 before, group = list(made), job.group
-            seconds = "text" if is_text else logs.series(job, path.parent)
+            seconds = logs.series(job, path.parent) if importer.form == "JSON" else importer.form
             rates: list[float] = []
             if not isinstance(seconds, str):
                 table = seconds.select(["read_bytes", "write_bytes"]).to_pylist()
@@ -244,16 +243,6 @@ def cases(path: Path, *, is_text: bool) -> list[Case]:
             followed = job.group != jobs[-1].group
             made.append(Case(job, known, tuple(before), followed, tuple(rates), disks))
     return made
-
-
-def _documents(path: Path, *, is_text: bool) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Documents of fio in a file, and True if they have all options."""
-    if is_text:
-        from drivebay.lab.imports.fio_text import documents_of
-
-        yield from documents_of(path)
-    else:
-        yield last_document(path), True
 
 
 def size(count: float) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
+from drivebay.lab.fio_import.jobs import LAST_BIN_NS
 from drivebay.lab.fio_import.load import SYNCHRONOUS
 from drivebay.lab.judge.evidence import WHOLE, Case, size
 
@@ -35,8 +36,6 @@ STEADY_S = 1800
 PASSES = 2
 SAMPLES_LEAST = 10
 """Fewest I/Os above a percentile; guess: its error is then about a third."""
-LAST_BIN_NS = 0.97 * 2**34
-"""Lower edge of fio's last bin, 17.2 s (2^24 us before 2.99), with the width of a bin."""
 HEAT_S = 20
 """Shortest run in which heat can throttle a drive; guess."""
 EVEN = 0.03

@@ -25,6 +25,8 @@ from drivebay.definitions.suites.parts import Data
 PARAMETERS_MAX = 20
 POINTS_MAX = 100_000
 RUNS_MAX = 1_000_000
+LONGEST_S = 86_400
+"""Bound of a load that ends after an amount of data, or when its rate is stable."""
 EXAMPLE = "docs/concepts/sweeps.md has examples to copy"
 RESERVED = frozenset(
     {"run", "drive", "suite", "test", "seed", "wall_s", "cpu_s", "peak_memory_bytes", "host"}
@@ -257,6 +259,8 @@ def parse(table: dict[str, Any], *, where: str) -> Spec:
     UserError
         On the first mistake.
     """
+    if isinstance(load := table.get("workload"), dict):
+        table = {**table, "workload": _with_end(load)}
     try:
         return Spec.model_validate_json(json.dumps(table, default=str))
     except ValidationError as problem:
@@ -271,6 +275,18 @@ def parse(table: dict[str, Any], *, where: str) -> Spec:
         raise mistakes.user_error(
             first, where, document="a sweep", hint=EXAMPLE, known=known
         ) from None
+
+
+def _with_end(load: dict[str, Any]) -> dict[str, Any]:
+    """A load with `until_stable_s` as the library has it, and without a need for `duration_s` if it
+    has another end.
+    """
+    window = load.get("until_stable_s")
+    if window is not None:
+        load = {name: value for name, value in load.items() if name != "until_stable_s"}
+        load["until_stable"] = {"window_s": window, "within_percent": 2.0, "min_s": window}
+    ends = {"until_stable", "until_written_percent", "bytes", "once"} & load.keys()
+    return {"duration_s": LONGEST_S, **load} if ends else load
 
 
 def beside(name: str, where: str) -> str:

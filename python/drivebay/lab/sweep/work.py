@@ -13,13 +13,15 @@ import json
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from drivebay.analysis.figures import Measured
+from drivebay.analysis.figures import Figure, Measured
 from drivebay.analysis.measure import measure
+from drivebay.analysis.phases import unsteady
 from drivebay.common import memory, provenance
 from drivebay.common.errors import DrivebayError
 from drivebay.common.seeds import derived_seed
@@ -79,6 +81,16 @@ def row(plan: Plan, point: Point) -> pa.Table:
         seed = derived_seed(point.seed, test.id)
         phases = target.run_test(test, seed=seed, progress=Progress())
     measured = measure(test, phases)
+    warnings = [warning for phase in phases for warning in phase.conditions.get("warnings", ())]
+    if plan.spec.workload is not None:
+        steady = not unsteady(measured.phases[0])
+        figures = {
+            **measured.figures,
+            "steady": Figure("steady", "Steady state", float(steady), ""),
+        }
+        measured = replace(measured, figures=figures, main=(*measured.main, "steady"))
+        if not steady:
+            warnings.append("some runs did not reach a steady state: 'steady' is 0 for them")
     known: dict[str, Any] = {
         "run": point.index,
         "drive": plan.profiles[point.drive].name,
@@ -87,7 +99,6 @@ def row(plan: Plan, point: Point) -> pa.Table:
         **point.values,
     }
     cost = {"wall_s": time.monotonic() - begun, "cpu_s": time.process_time() - cpu}
-    warnings = [warning for phase in phases for warning in phase.conditions.get("warnings", ())]
     return as_table(plan, [(known, measured)], cost, warnings)
 
 

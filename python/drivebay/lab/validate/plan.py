@@ -7,6 +7,7 @@ that their figure needs.
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -171,11 +172,10 @@ class Plan:
     def only(self, ids: Sequence[str]) -> Plan:
         """Selects the rows with these ids, or all."""
         known = {row.published.id for row in self.rows}
-        for name in ids:
-            if name not in known:
-                raise UserError(
-                    f"--row {name}: there is no such row", "ids are as in the table: S058"
-                )
+        if unknown := [name for name in ids if name not in known]:
+            raise UserError(
+                f"--row {unknown[0]}: there is no such row", "ids are as in the table: S058"
+            )
         return replace(self, rows=tuple(r for r in self.rows if not ids or r.published.id in ids))
 
     def only_scored(self, scored: bool = True) -> Plan:
@@ -192,21 +192,17 @@ def load_plan() -> Plan:
     """Loads the rows of published/validation.toml, in the order of figures.csv."""
     with (data.path("published") / "validation.toml").open("rb") as file:
         table = tomllib.load(file)
-    read = {
-        name: suites.load(name) for name in {entry["suite"] for entry in table["tests"].values()}
-    }
-    whole = {
-        name: next(t for t in read[entry["suite"]].tests if t.id == entry.get("test", name))
-        for name, entry in table["tests"].items()
-    }
-    tests = {name: _test(whole[name], entry) for name, entry in table["tests"].items()}
-    differs = {name: _differs(whole[name], entry) for name, entry in table["tests"].items()}
+    load = functools.cache(suites.load)
+    tests, differs = {}, {}
+    for name, entry in table["tests"].items():
+        every = load(entry["suite"]).tests
+        whole = next(test for test in every if test.id == entry.get("test", name))
+        tests[name], differs[name] = _test(whole, entry), _differs(whole, entry)
     entries = {entry["id"]: entry for entry in table["row"]}
-    same: dict[str, tuple[str, ...]] = {}
+    same: dict[str, dict[str, None]] = {}
     for group in table["same"]:
         for name in group:
-            others = (*same.get(name, ()), *(other for other in group if other != name))
-            same[name] = tuple(dict.fromkeys(others))
+            same.setdefault(name, {}).update((other, None) for other in group if other != name)
     rows = []
     for name, figure in published.figures().items():
         if name not in entries:  # a drive of which only its maker's data sheet was published
@@ -221,7 +217,7 @@ def load_plan() -> Plan:
         own = [differs[run.test] for run in row.needs]
         own += [f"on 1/{run.smaller} of the flash" for run in row.needs if run.smaller > 1]
         differences = dict.fromkeys(text for text in (row.differs, *own) if text)
-        rows.append(replace(row, differs="; ".join(differences), same_as=same.get(name, ())))
+        rows.append(replace(row, differs="; ".join(differences), same_as=tuple(same.get(name, ()))))
     full_size = frozenset(name for name, entry in table["tests"].items() if "full_size" in entry)
     return Plan(tuple(rows), tests, full_size)
 

@@ -42,10 +42,7 @@ def run_all(
     largest = max((target.memory_bytes for target in targets.values()), default=0)
     evaluator = Evaluator(
         Journal(),
-        lambda group: [
-            (evaluation, profile_of(evaluation.run), test_of(evaluation.run, plan))
-            for evaluation in group
-        ],
+        lambda group: [(some, profile_of(some.run), test_of(some.run, plan)) for some in group],
         lambda run, measured: kept(measured, names[run]),
         part=lambda evaluation: key_of(plan.tests[evaluation.run.test]),
         jobs=workers_with_states(largest),
@@ -53,9 +50,8 @@ def run_all(
     )
     if progress is not None:
         evaluator.report_to(progress)
-    longest_first = sorted(
-        names, key=lambda run: targets[run].estimate_s(plan.tests[run.test]), reverse=True
-    )
+    seconds = {run: target.estimate_s(plan.tests[run.test]) for run, target in targets.items()}
+    longest_first = sorted(seconds, key=seconds.__getitem__, reverse=True)
     done = evaluator.run(Evaluation(run, seed=SEED) for run in longest_first)
     return {run: done[Evaluation(same, seed=SEED)] for run, same in same_as.items()}
 

@@ -98,12 +98,8 @@ class Scored:
         """True if it is within the row's bounds without having been fitted."""
         if self.leverage is None:
             return bool(self.verdict.ok)
-        bounds = self.row.bounds
-        return (
-            bounds is not None
-            and self.left_out is not None
-            and bounds[0] <= self.left_out <= bounds[1]
-        )
+        low, high = self.row.bounds or (math.inf, -math.inf)
+        return self.left_out is not None and low <= self.left_out <= high
 
     @property
     def within(self) -> bool | None:
@@ -191,7 +187,5 @@ def ninth_decile(errors: Sequence[float]) -> float | None:
 
 def by_drive(rows: Sequence[Scored]) -> dict[str, list[Scored]]:
     """Groups rows by drive."""
-    drives: dict[str, list[Scored]] = {}
-    for row in rows:
-        drives.setdefault(row.row.published.drive, []).append(row)
-    return dict(sorted(drives.items()))
+    names = sorted({row.row.published.drive for row in rows})
+    return {name: [row for row in rows if row.row.published.drive == name] for name in names}

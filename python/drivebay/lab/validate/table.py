@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from drivebay.analysis import fidelity
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.validate import score
-from drivebay.lab.validate.score import Scored, Summary
+from drivebay.lab.validate.score import Scored
 from drivebay.lab.validate.verdicts import Validation
 
-RELATIONS = {
-    "approx": "about ",
-    "lt": "under ",
-    "gt": "over ",
-    "ratio_to": "",
-    "eq": "",
-    "range": "",
-}
+RELATIONS = {"approx": "about ", "lt": "under ", "gt": "over "}
 HEAD = (
     "row", "drive", "figure", "published", "reproduced", "error", "leverage", "left out",
     "90 %", "",
@@ -38,21 +32,14 @@ def as_json(validation: Validation) -> dict[str, Any]:
     return {
         "rows": [_row(row) for row in every],
         "summary": {
-            **_summary(score.summary(rows)),
+            **_summary(rows),
             "n": len(rows),
             "ok": fitted.ok,
             "median_abs_error_pct": None if median is None else round(median, 3),
             "stale": fidelity.stale(),
         },
-        "drives": {
-            name: _summary(score.summary(some)) for name, some in score.by_drive(rows).items()
-        },
-        "unscored": {
-            "summary": _summary(score.summary(others)),
-            "drives": {
-                name: _summary(score.summary(some)) for name, some in score.by_drive(others).items()
-            },
-        },
+        "drives": _by_drive(rows),
+        "unscored": {"summary": _summary(others), "drives": _by_drive(others)},
         "not_covered": [
             {"id": row.published.id, "why": row.not_covered, "scored": row.scored}
             for row in validation.not_covered
@@ -62,12 +49,10 @@ def as_json(validation: Validation) -> dict[str, Any]:
 
 def figures_of(document: dict[str, Any]) -> dict[str, float | str]:
     """Reproduced figures of a document's rows by id, in the units of `Verdict.reproduced`."""
-    rows = document.get("rows", ())
     return {
-        row["id"]: mine
-        if isinstance(mine := row["reproduced"], str)
-        else mine / _factor(row["unit"])
-        for row in rows
+        row["id"]: mine if isinstance(mine, str) else mine / _factor(row["unit"])
+        for row in document.get("rows", ())
+        for mine in [row["reproduced"]]
     }
 
 
@@ -75,10 +60,14 @@ def _factor(printed_unit: str) -> float:
     return 1e-3 if printed_unit == "GB/s" else 1.0
 
 
-def _summary(scores: Summary) -> dict[str, Any]:
+def _by_drive(rows: Sequence[Scored]) -> dict[str, Any]:
+    return {name: _summary(some) for name, some in score.by_drive(rows).items()}
+
+
+def _summary(rows: Sequence[Scored]) -> dict[str, Any]:
     return {
         key: round(value, 4) if isinstance(value, float) else value
-        for key, value in asdict(scores).items()
+        for key, value in asdict(score.summary(rows)).items()
     }
 
 
@@ -87,7 +76,11 @@ def _row(scored: Scored) -> dict[str, Any]:
     mine, error = verdict.reproduced, verdict.error_percent
     factor = _factor(published.printed_unit)
     value = None if published.value is None else published.value * factor
-    left_out, interval = scored.left_out_percent, scored.interval
+    left_out = scored.left_out_percent
+
+    def ends(pair: Iterable[float] | None) -> list[float] | None:
+        return None if pair is None else [_digits(end * factor) for end in pair]
+
     return {
         "id": published.id,
         "drive": published.drive,
@@ -98,9 +91,7 @@ def _row(scored: Scored) -> dict[str, Any]:
         "metric": published.metric,
         "relation": published.relation,
         "published": published.text if value is None else _digits(value),
-        "bounds": None
-        if scored.row.bounds is None
-        else [_digits(end * factor) for end in scored.row.bounds],
+        "bounds": ends(scored.row.bounds),
         "reproduced": mine if isinstance(mine, str) else _digits(float(mine) * factor),
         "unit": published.printed_unit,
         "error_pct": None if error is None else round(error, 2),
@@ -108,7 +99,7 @@ def _row(scored: Scored) -> dict[str, Any]:
         "leverage": None if scored.leverage is None else round(scored.leverage, 5),
         "loo_error_pct": None if left_out is None else round(left_out, 2),
         "loo_ok": scored.left_out_ok if scored.left_out is not None else None,
-        "interval": None if interval is None else [_digits(end * factor) for end in interval],
+        "interval": ends(scored.interval),
         "within": scored.within,
         "scored": scored.row.scored,
         "class": scored.class_of,
@@ -162,7 +153,7 @@ def named(drive: str) -> str:
 
 def printed(row: dict[str, Any]) -> str:
     """Formats a published figure as it was printed."""
-    return RELATIONS[row["relation"]] + number(row["published"], row["unit"])
+    return RELATIONS.get(row["relation"], "") + number(row["published"], row["unit"])
 
 
 def number(value: float | str, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Any
@@ -189,9 +190,7 @@ def _at(phases: Mapping[str, PhaseFigures], kind: str, label: str) -> float:
         return phase.throttled_s
     if kind == "rate":
         return phase.step.rate_mb_s
-    if kind == "power":
-        return _power_w(phase)
-    return _latency_us(phase, kind, direction)
+    return _power_w(phase) if kind == "power" else _latency_us(phase, kind, direction)
 
 
 def _power_w(phase: PhaseFigures) -> float:
@@ -229,21 +228,16 @@ def leaf(profile: Profile, dotted: str) -> Any:
 
 
 def _die_bytes(profile: Profile) -> int:
-    nand = profile.raw["nand"]
     parts = ("planes", "blocks_per_plane", "pages_per_block", "page_kib")
-    size = 1024
-    for part in parts:
-        size *= nand[part]["value"]
-    return size
+    return 1024 * math.prod(int(profile.raw["nand"][part]["value"]) for part in parts)
 
 
 def _lanes_gb_per_s(profile: Profile) -> float:
     """Rate of all lanes. PCIe 2: 5 GT/s, 8b/10b; 3: 8 GT/s, 128b/130b (PCI Express base
     specification).
     """
-    link = profile.raw["link"]
-    lane = {2: 5.0 * 0.8, 3: 8.0 * 128 / 130}[link["generation"]["value"]]
-    return float(lane / 8 * link["lanes"]["value"])
+    lane = {2: 5.0 * 0.8, 3: 8.0 * 128 / 130}[leaf(profile, "link.generation")]
+    return float(lane / 8 * leaf(profile, "link.lanes"))
 
 
 def _efficiency(profile: Profile) -> float:
@@ -254,8 +248,8 @@ def _efficiency(profile: Profile) -> float:
 
 
 def _slc_cache_gb(profile: Profile) -> float:
-    cache = profile.raw["slc_cache"]
-    return float(cache["static_mb"]["value"] + cache["dynamic_mb"]["value"]) / 1e3
+    parts = ("slc_cache.static_mb", "slc_cache.dynamic_mb")
+    return float(sum(leaf(profile, part) for part in parts)) / 1e3
 
 
 def _same_parts(profile: Profile) -> str:

@@ -49,6 +49,7 @@ def render(
     *,
     shipped: Sequence[Json] = (),
     quick: Sequence[Json] = (),
+    remarks: Sequence[str] = (),
     library: str | None = None,
     bench: str | None = None,
 ) -> str:
@@ -58,6 +59,7 @@ def render(
     ----------
     shipped : digests of other drives to rank these among (`competitors.load`).
     quick : digests of shortened runs (`competitors.load_quick`).
+    remarks : sentences of the judge of benchmarks.
     library : path of Plotly's script relative to the page; None embeds it.
     bench : address of the Bench that the page belongs to.
     """
@@ -72,6 +74,7 @@ def render(
         "main",
         summary.header(all_entries),
         summary.incomplete(all_entries),
+        summary.judged(remarks),
         *parts.values(),
         el("details", el("summary", DETAILS), below, id="details"),
         id="top",

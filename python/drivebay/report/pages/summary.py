@@ -99,6 +99,14 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
     return notices
 
 
+def judged(remarks: Sequence[str]) -> Html | None:
+    """Flaws that the judge of benchmarks sees in the measurement."""
+    if not remarks:
+        return None
+    head = el("p", el("strong", "The figures themselves show flaws of the measurement:"))
+    return el("aside", head, el("ul", [el("li", line) for line in remarks]), class_="notice")
+
+
 def overview(entries: Sequence[Entry]) -> list[Child]:
     """First part of the details: differences of two drives, all main figures, published figures."""
     suites = {entry.review.result.suite.title: entry.review.result.suite for entry in entries}

@@ -46,6 +46,8 @@ YEARS = 3.0
 """guess: drives further apart in time were not for sale together."""
 MIDDLE = 6
 """Assumed month of a release if only its year is known."""
+UNUSED = ("source", "note", "identify")
+"""Keys of a profile that do not affect figures."""
 SUITE = "anandtech-2015"
 """Suite of the shipped results."""
 
@@ -138,9 +140,9 @@ def fingerprint(drive: str) -> dict[str, str]:
 
 
 def _values(raw: Any) -> Any:
-    """Profile without sources and notes, which do not affect figures."""
+    """Profile without the keys that do not affect figures."""
     if isinstance(raw, Mapping):
-        return {key: _values(value) for key, value in raw.items() if key not in ("source", "note")}
+        return {key: _values(value) for key, value in raw.items() if key not in UNUSED}
     return [_values(value) for value in raw] if isinstance(raw, list) else raw
 
 

@@ -1,7 +1,8 @@
 """Power from a CSV file that a meter is writing, joined to the phases by the time of day.
 
 The file has a header. Its time is in the column "time" or "timestamp": seconds or milliseconds
-since 1970, or ISO 8601 (local time where no zone is given). Its power is in "power_w" or
+since 1970, or ISO 8601 (local time where no zone is given). Columns are separated by commas, or by
+semicolons or tabs, with decimal commas then. Its power is in "power_w" or
 "power_mw", or the product of "voltage_v" and "current_a". Other columns do not matter. It is UTF-8,
 or UTF-16. Only what was added since the last look is read.
 
@@ -52,7 +53,8 @@ class Meter:
             self._letter_bytes = {"utf-16": 2, "utf-32": 4}.get(encoding[:6], 1)
             self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
             first, *self._ahead = self._lines() or [self._rest]
-        words = next(documents.csv_rows([first]), [])
+        self._separator = next((mark for mark in ";\t" if mark in first), ",")
+        words = self._cells(first)
         self._header = [word.strip().lower() for word in words]
         known = set(self._header)
         self._time = next((name for name in ("time", "timestamp") if name in known), "")
@@ -69,8 +71,8 @@ class Meter:
         except OSError:
             return
         self._ahead = []
-        for cells in documents.csv_rows(line for line in lines if line):
-            row = dict(zip(self._header, cells, strict=False))
+        for line in filter(None, lines):
+            row = dict(zip(self._header, self._cells(line), strict=False))
             try:
                 at, watts = _seconds(row[self._time]), _watts(row)
             except (KeyError, TypeError, ValueError, OverflowError, OSError):
@@ -81,6 +83,12 @@ class Meter:
                 continue
             self._times.append(at)
             self._watts.append(watts)
+
+    def _cells(self, line: str) -> list[str]:
+        """Cells of a line, with decimal points."""
+        if self._separator != ",":
+            line = line.replace(",", ".").replace(self._separator, ",")
+        return next(documents.csv_rows([line]), [])
 
     def _lines(self) -> list[str]:
         """Returns complete lines that were added; zeros at the end are space that was not written
@@ -139,6 +147,6 @@ def _watts(row: dict[str, str]) -> float:
         watts = float(row["power_mw"]) / 1000
     else:
         watts = float(row["voltage_v"]) * float(row["current_a"])
-    if not -1e6 < watts < 1e6:
+    if not 0 <= watts < 1e6:
         raise ValueError(watts)
     return watts

@@ -1,7 +1,7 @@
 """SMART before and after a test: the drive's health data, through nvme-cli or smartctl.
 
 Sources: nvme-smart-log(1) and smartctl(8), both as JSON; the names of nvme-cli's fields are those
-of 1.x and 2.x (`data_units_written`, in 1000 units of 512 bytes; counts of 128 bits are strings in
+of 1.x to 3.x (`data_units_written`, in 1000 units of 512 bytes; counts of 128 bits are strings in
 2.3), smartctl's those of its JSON format 1. Values that stand for "not reported": NVM Express Base
 Specification 2.0 figure 207, SPC-4 (temperature log page), ACS-4 (SCT status).
 

@@ -118,5 +118,7 @@ def of_telemetry(
         )
     if telemetry["missed_seconds"]:
         yield f"{telemetry['missed_seconds']} seconds have no telemetry: the host was held up"
+    if refused := telemetry.get("meter_lines_refused"):
+        yield f"{refused:,} lines of the meter's file cannot be read: the power lacks them"
     if throttled:
         yield "the drive slowed itself down for heat (its own counters)"

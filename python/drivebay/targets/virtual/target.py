@@ -24,7 +24,7 @@ from drivebay.common.seeds import derived_seed
 from drivebay.common.threads import repeated
 from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
-from drivebay.definitions.profiles import Profile
+from drivebay.definitions.profiles import Profile, superblock_bytes
 from drivebay.definitions.suites import Phase, Prepare, Test, Workload
 from drivebay.results import records
 from drivebay.results.records import PhaseResult
@@ -312,7 +312,8 @@ class VirtualTarget(Target):
                 raise UserError(
                     problem.message, "have it sorted first: drivebay trace convert TRACE sorted.csv"
                 ) from None
-            return self._result(phase, replayed.run, replay.metrics(replayed))
+            more = replay.metrics(replayed) | _by_bytes(replayed.run)
+            return self._result(phase, replayed.run, more)
         if (half := phase.trim) is not None:
             places = starts(self.capacity_bytes, half.extent_bytes)
             found = self._watched(
@@ -324,7 +325,7 @@ class VirtualTarget(Target):
             return self._result(phase, found.run, {})
         workload = phase.workload.core(self.capacity_bytes)
         run = self._run(phase.label, workload, seed, events=kept)
-        return self._result(phase, run, {})
+        return self._result(phase, run, _by_bytes(run))
 
     def _result(self, phase: Phase, run: _core.RunResult, more: Mapping[str, float]) -> PhaseResult:
         """Converts the core's columns to the tables of a result; `more`: metrics that the phase's
@@ -336,7 +337,7 @@ class VirtualTarget(Target):
                 f"the drive wore out {duration_s:.0f} s into phase {phase.label}: "
                 "its figures are of what was done until then"
             )
-        metrics = _metrics(run)
+        metrics = _metrics(run, superblock_bytes(self._running.raw))
         metrics |= more
         metrics |= busy(self._running.raw, run.before, run.after, duration_s)
         found = None if run.inside is None else inside(run.inside)
@@ -420,14 +421,13 @@ class VirtualTarget(Target):
         """Runs rounds until steady, each a separate run that continues with the drive as it is."""
         load, rule = step.rounds
         workload = load.core(self.capacity_bytes)
-        rates: list[float] = []
-        window = None
-        while len(rates) < rule.rounds_max and not (window and window.steady):
-            before_s, own = len(rates) * load.duration_s, seed + ROUND_SEEDS + len(rates)
+
+        def measured(number: int) -> float:
+            before_s, own = number * load.duration_s, seed + ROUND_SEEDS + number
             run = self._run("steady", workload, own, partial(add, before_s))
-            seconds = (run.end_ns - run.start_ns) / 1e9
-            rates.append(float((run.reads + run.writes).sum()) / seconds)
-            window = rule.window(rates)
+            return float((run.reads + run.writes).sum()) / ((run.end_ns - run.start_ns) / 1e9)
+
+        rates, window = rule.run(measured)
         self._rounds = {
             "steady_rounds": float(len(rates)),
             "steady_reached": float(bool(window and window.steady)),
@@ -561,7 +561,8 @@ def _by_handle(
     return metrics
 
 
-def _metrics(run: _core.RunResult) -> dict[str, float]:
+def _metrics(run: _core.RunResult, superblock: float) -> dict[str, float]:
+    """Metrics of a phase; `superblock`: data of one, in bytes, NaN without erases."""
     before, after = run.before, run.after
     metrics = {
         "energy_j": after.energy_j - before.energy_j,
@@ -578,5 +579,14 @@ def _metrics(run: _core.RunResult) -> dict[str, float]:
     if run.flushes:
         metrics |= records.flushed(run.flushes, run.flush_latency_ns_sum)
     if host_pages := after.host_pages - before.host_pages:
-        metrics["waf"] = (after.placed_pages - before.placed_pages) / host_pages
+        placed = after.placed_pages - before.placed_pages
+        metrics["waf"] = placed / host_pages
+        if placed and superblock == superblock:
+            metrics["freed"] = (after.erases - before.erases) * superblock / (placed * 4096)
     return metrics
+
+
+def _by_bytes(run: _core.RunResult) -> dict[str, float]:
+    """Write amplification by bytes of a phase that ran alone."""
+    placed, written = run.after.placed_pages - run.before.placed_pages, int(run.write_bytes.sum())
+    return {"waf_bytes": placed * 4096 / written} if written else {}

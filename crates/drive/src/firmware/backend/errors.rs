@@ -6,8 +6,17 @@ use drivebay_units::{Nanos, Ppa};
 use super::BackEnd;
 use crate::firmware::datapath::{NO_WAIT, ReadParts};
 use crate::nand::dies::ReadTimes;
-use crate::physics::reliability::{Erased, Reliability};
+use crate::physics::reliability::{Erased, Leap, Reliability};
 use crate::superblock::{Purpose, Source};
+
+/// State of the flash at a moment, for [`BackEnd::live`].
+#[derive(Clone, Debug)]
+pub struct FlashMark {
+    pub at: Nanos,
+    /// Erases of each superblock.
+    pub cycles: Vec<u32>,
+    pub reliability: Reliability,
+}
 
 impl BackEnd {
     /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, and reads again as often as
@@ -89,18 +98,12 @@ impl BackEnd {
 
     /// Ages the flash as [`crate::Device::live`] does: superblocks wear and data ages; returns the
     /// erases of all superblocks together.
-    pub fn live(
-        &mut self,
-        before: &[u32],
-        counts: &Reliability,
-        times: f64,
-        elapsed: Nanos,
-    ) -> u64 {
-        let worn = self.ftl.wear_on(before, times);
+    pub fn live(&mut self, began: &FlashMark, since: &FlashMark, leap: &Leap) -> u64 {
+        let worn = self.ftl.wear_on(&began.cycles, &since.cycles, leap.times);
         if let Some(errors) = &mut self.damage.errors {
-            errors.count_more(counts, times);
+            errors.count_more(&since.reliability, leap);
             for (index, erases) in (0..).zip(worn.iter().cloned()) {
-                errors.live(index, erases, elapsed);
+                errors.live(index, erases, began.at, leap);
             }
         }
         worn.iter().map(|erases| u64::from(erases.end - erases.start)).sum()

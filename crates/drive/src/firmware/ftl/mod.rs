@@ -375,8 +375,8 @@ impl Ftl {
     }
 
     /// As [`Superblocks::wear_on`].
-    pub fn wear_on(&mut self, before: &[u32], times: f64) -> Vec<Range<u32>> {
-        self.superblocks.wear_on(before, times)
+    pub fn wear_on(&mut self, began: &[u32], since: &[u32], times: f64) -> Vec<Range<u32>> {
+        self.superblocks.wear_on(began, since, times)
     }
 
     /// Erases of a superblock that is in use: the fewest, the most, and the mean, rounded down.

@@ -151,15 +151,15 @@ impl Superblocks {
         (0..self.all.len() as u32).map(|index| self.cycles(index)).collect()
     }
 
-    /// Wears superblocks on: `times` times their common and even wear since it was `before`, those
-    /// of the static SLC cache apart; returns each one's wear before and after.
-    pub fn wear_on(&mut self, before: &[u32], times: f64) -> Vec<Range<u32>> {
+    /// Wears superblocks on by `times` times their wear since it was `since`, evenly over those that
+    /// wore since it was `began`, separately for the static SLC cache; returns each one's wear
+    /// before and after.
+    pub fn wear_on(&mut self, began: &[u32], since: &[u32], times: f64) -> Vec<Range<u32>> {
         let mut worn: Vec<_> = self.cycles_of_all().into_iter().map(|c| c..c).collect();
         for part in [0..self.ordinary, self.ordinary..self.all.len()] {
-            let turned =
-                |i: &usize| worn[*i].start > before[*i] && self.all[*i].state != State::Bad;
+            let turned = |i: &usize| worn[*i].start > began[*i] && self.all[*i].state != State::Bad;
             let turned: Vec<usize> = part.filter(turned).collect();
-            let whole: u32 = turned.iter().map(|&i| worn[i].start - before[i]).sum();
+            let whole: u32 = turned.iter().map(|&i| worn[i].start - since[i]).sum();
             let share = f64::from(whole) * times / turned.len().max(1) as f64;
             for (place, index) in turned.into_iter().enumerate() {
                 // Rounded so that they add up.

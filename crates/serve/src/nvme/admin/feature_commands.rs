@@ -1,11 +1,13 @@
 //! Get Features and Set Features: values of the controller (`nvme/features.rs`), of the drive and
 //! of the subsystem.
 
-use drivebay_wire::nvme::{Feature, PersistentKind, Sqe, Status};
+use drivebay_wire::nvme::{Feature, PersistentKind, Select, Sqe, Status};
 
 use super::answer::{Answer, Outcome};
+use crate::faults::FailureMode;
 use crate::interface::drive::Drive;
 use crate::lock::lock;
+use crate::nvme::features::select_of;
 use crate::nvme::identity::Kind;
 use crate::nvme::reservations::Reservations;
 use crate::nvme::subsystem::Subsystem;
@@ -27,6 +29,11 @@ impl Subsystem {
                 let nsid = self.reserved_namespace(drive, sqe)?;
                 let persists = |all: &mut Reservations| all.persist(nsid);
                 value = self.shared.reservations.with(drive.power_cuts(), persists).into();
+            }
+            Feature::OcpFailureMode if select_of(sqe) != Some(Select::Capabilities) => {
+                let is_default = select_of(sqe) == Some(Select::Default);
+                let mode = if is_default { FailureMode::default() } else { drive.failure_mode() };
+                value = mode as u32;
             }
             // This feature has only a current value, which is also saved.
             Feature::Placement if value == 0 => value = drive.is_placed().into(),
@@ -55,6 +62,7 @@ impl Subsystem {
         match feature {
             Feature::OcpLatencyMonitor => ocp::set_latency_monitor(drive, data)?,
             Feature::OcpErrorInjection => ocp::inject(drive, data)?,
+            Feature::OcpFailureMode => ocp::set_failure_mode(drive, sqe.cdw11.get()),
             Feature::Placement => placement_logs::switch(sqe, drive)?,
             Feature::ReservationPersistence => {
                 let nsid = self.reserved_namespace(drive, sqe)?;
@@ -74,7 +82,9 @@ impl Subsystem {
         }
         let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
         let result = controller.features.set(sqe, data)?;
-        controller.publish_features();
+        if controller.publish_features() {
+            controller.note_write_cache(drive);
+        }
         if let (Feature::Timestamp, Some(ms)) = (feature, data.first_chunk()) {
             let before = self.records.timestamp.value(now);
             self.records.timestamp.set(u64::from_le_bytes(*ms), now);

@@ -31,7 +31,7 @@ impl Subsystem {
             Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(kind),
             // Appends can be as long as other writes: a power of two of 4 KiB.
             Cns::CommandSetController if zones.is_some() => {
-                page_of(&[self.identity.own.transfer_max_log2])
+                page_of(&[self.identity.transfer_max_log2(kind)])
             }
             Cns::CommandSetController => self.identity.nvm_controller(),
             // Number of endurance groups, and their list.
@@ -43,11 +43,12 @@ impl Subsystem {
             // Combinations of command sets, one bit per set: there is one combination.
             Cns::CommandSets => page_of(&[1 << COMMAND_SET_NVM | 1 << self.identity.command_set()]),
             // The first entry is empty.
-            Cns::Uuids => {
+            Cns::Uuids if self.identity.own.ocp => {
                 let mut page = vec![0; 48];
                 page.extend_from_slice(&ocp::UUID.to_be_bytes());
                 page_of(&page)
             }
+            Cns::Uuids => return Err(invalid_field),
             cns @ (Cns::Namespace
             | Cns::NamespaceNames
             | Cns::AllocatedNamespace
@@ -95,7 +96,8 @@ impl Subsystem {
                 None => vec![0; 4096],
             },
             Some(namespace) if cns == Cns::IndependentNamespace => {
-                self.identity.independent(kind, namespace)
+                let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
+                self.identity.independent(kind, namespace, controller.features.write_cache())
             }
             Some(namespace) => {
                 let portal = self.get(id).map_or(0, |controller| controller.flags.portal);

@@ -15,14 +15,14 @@ use crate::interface::drive::{Drive, Namespaces};
 use crate::memory_limit::{Share, Use};
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
-use crate::nvme::identity::Kind;
+use crate::nvme::identity::{Kind, TCP_TRANSFER_MAX_LOG2};
 use crate::nvme::io::{self, Finished, InflightCommands, Progress, Transfer};
 use crate::nvme::refuse::refuse_if;
 use crate::nvme::subsystem::{Shared, Subsystems, check_flags};
 use crate::request::Completion;
 
 /// Most data of a PDU to the controller (MAXH2CDATA), and of a command (MDTS allows no more).
-pub(super) const DATA_MAX: u32 = 128 << 10;
+pub(super) const DATA_MAX: u32 = 4096 << TCP_TRANSFER_MAX_LOG2;
 /// Most bytes of data that hosts were asked for and that has not arrived completely.
 const INCOMING_MAX: usize = 4 << 20;
 

@@ -6,14 +6,9 @@
 //! drivebay-serve --lib null_target -- --ignored`, which prints its path and serves until it is
 //! killed.
 
-use std::fs::OpenOptions;
-use std::sync::Arc;
 use std::thread;
 
-use drivebay_wire::ublk::ControlOp;
-
-use super::control::{Shape, open_control};
-use super::ring::{ControlRing, QueueRing};
+use super::*;
 use crate::namespace::NamespaceTable;
 
 const SECTORS: u64 = 1 << 21;
@@ -24,7 +19,13 @@ fn null_target() {
     let mut control = ControlRing::new(open_control().expect("ublk")).expect("io_uring");
     let namespaces = NamespaceTable::whole(SECTORS, false);
     let namespace = Arc::clone(namespaces.iter().next().expect("one").1);
-    let shape = Shape::null();
+    let shape = Shape {
+        queues: 1,
+        depth: DEPTH_MAX as u16,
+        transfer_bytes_max: TRANSFER_BYTES_MAX,
+        has_volatile_cache: false,
+        unit_bytes: PAGE_BYTES,
+    };
     let mut info = shape.info();
     control.with(ControlOp::AddDevice, u32::MAX, &mut info).expect("a device");
     control.with(ControlOp::SetParams, info.dev_id, &mut shape.params(&namespace)).expect("a size");
