@@ -98,9 +98,13 @@ def test_a_host_fails_over_to_the_other_portal(tmp_path: Path) -> None:
         assert refusal(first) == INACCESSIBLE
         assert second.read() == b"\x07" * 4096
         second.write(b"\x08" * 4096)
-        for state, status in (("persistent-loss", PERSISTENT_LOSS), ("change", TRANSITION)):
+        for state, status, expected in (
+            ("persistent-loss", PERSISTENT_LOSS, (2, 4)),
+            ("change", TRANSITION, (3, 15)),
+        ):
             server.say(f"ana-state 1 {state}")
             assert refusal(first) == status
+            assert first.state() == expected
         server.say("ana-state 1 non-optimized")
         assert first.read() == b"\x08" * 4096
         assert first.state() == (4, 2)
