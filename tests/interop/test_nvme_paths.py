@@ -127,13 +127,17 @@ def test_ctl_refuses_other_portals_and_states(tmp_path: Path, line: str, error: 
         assert error in server.say(line)["error"]
 
 
+# One connection for all commands, as the network forwards only one.
 CTL = """\
-ctl() {
-  python3 -c 'import socket, sys
+mkfifo /tmp/ctl
+python3 -c 'import socket
 talk = socket.create_connection(("10.0.2.9", 9))
-talk.sendall((" ".join(sys.argv[1:]) + "\\n").encode())
-talk.makefile().readline()' "$@"
-}
+answers = talk.makefile()
+for line in open("/tmp/ctl"):
+    talk.sendall(line.encode())
+    answers.readline()' &
+exec 3>/tmp/ctl
+ctl() { echo "$*" >&3; }
 """
 # The states of four portals as in nvme/057, before and after the failover.
 JOB = (
@@ -148,7 +152,7 @@ set_all() {{
 }}
 failback() {{ set_all optimized non-optimized inaccessible inaccessible; }}
 failover() {{ set_all inaccessible inaccessible optimized non-optimized; }}
-states() {{ sleep 1; cat /sys/block/nvme0c*n1/ana_state | tr '\\n' ' '; }}
+states() {{ sleep 2; cat /sys/block/nvme0c*n1/ana_state | tr '\\n' ' '; }}
 SAY disks $(ls /sys/block | grep -c '^nvme[0-9]*n1$')
 failback; SAY before $(states)
 fio --name=v --filename=/dev/nvme0n1 --size=8M --rw=randwrite --bs=4k --iodepth=8 \\
