@@ -98,9 +98,13 @@ def test_a_host_fails_over_to_the_other_portal(tmp_path: Path) -> None:
         assert refusal(first) == INACCESSIBLE
         assert second.read() == b"\x07" * 4096
         second.write(b"\x08" * 4096)
-        for state, status in (("persistent-loss", PERSISTENT_LOSS), ("change", TRANSITION)):
+        for state, status, expected in (
+            ("persistent-loss", PERSISTENT_LOSS, (2, 4)),
+            ("change", TRANSITION, (3, 15)),
+        ):
             server.say(f"ana-state 1 {state}")
             assert refusal(first) == status
+            assert first.state() == expected
         server.say("ana-state 1 non-optimized")
         assert first.read() == b"\x08" * 4096
         assert first.state() == (4, 2)
@@ -123,13 +127,17 @@ def test_ctl_refuses_other_portals_and_states(tmp_path: Path, line: str, error: 
         assert error in server.say(line)["error"]
 
 
+# One connection for all commands, as the network forwards only one.
 CTL = """\
-ctl() {
-  python3 -c 'import socket, sys
+mkfifo /tmp/ctl
+python3 -c 'import socket
 talk = socket.create_connection(("10.0.2.9", 9))
-talk.sendall((" ".join(sys.argv[1:]) + "\\n").encode())
-talk.makefile().readline()' "$@"
-}
+answers = talk.makefile()
+for line in open("/tmp/ctl"):
+    talk.sendall(line.encode())
+    answers.readline()' &
+exec 3>/tmp/ctl
+ctl() { echo "$*" >&3; }
 """
 # The states of four portals as in nvme/057, before and after the failover.
 JOB = (
@@ -144,7 +152,7 @@ set_all() {{
 }}
 failback() {{ set_all optimized non-optimized inaccessible inaccessible; }}
 failover() {{ set_all inaccessible inaccessible optimized non-optimized; }}
-states() {{ sleep 1; cat /sys/block/nvme0c*n1/ana_state | tr '\\n' ' '; }}
+states() {{ sleep 2; cat /sys/block/nvme0c*n1/ana_state | tr '\\n' ' '; }}
 SAY disks $(ls /sys/block | grep -c '^nvme[0-9]*n1$')
 failback; SAY before $(states)
 fio --name=v --filename=/dev/nvme0n1 --size=8M --rw=randwrite --bs=4k --iodepth=8 \\
