@@ -293,6 +293,7 @@ def test_a_new_profile_does_not_take_the_identity_of_its_base(base: str) -> None
     new = profiles.from_document(documents.toml(template("mine", known)), where="mine.toml")
     facts = new.raw["drive"]
     assert facts["model"]["value"] == "mine" and "released" not in facts
+    assert "identify" not in new.raw
     assert {facts[key]["value"] for key in ("controller", "flash", "form_factor")} == {"unknown"}
 
 

@@ -267,6 +267,16 @@ fn a_host_without_a_driver_or_port_refuses_the_drive() {
     Profile::sm951().without("host.nvme").without("host.sata_port").spec();
 }
 
+/// Identify data is only reported; the model cuts requests at a key of its own.
+#[test]
+fn requests_are_cut_at_what_the_profile_says() {
+    let nvme = Profile::sm951_nvme();
+    let kib = |profile: &Profile| profile.spec().host.transfer_max / 2;
+    assert_eq!(kib(&nvme), 128);
+    assert_eq!(kib(&nvme.clone().with("identify.transfer_max_log2", 1)), 128);
+    assert_eq!(kib(&nvme.without("host_interface.transfer_max_kib")), 1280);
+}
+
 #[track_caller]
 fn assert_refused(profile: &Profile, says: &[&str]) {
     let error = Spec::from_toml(&profile.0.to_string()).map(|_| ()).expect_err("must be refused");
@@ -309,6 +319,10 @@ fn impossible_hosts_and_links_are_refused_by_name() {
     assert_refused(
         &Profile::sm951_nvme().with("host_interface.commands_max", 7),
         &["host_interface.commands_max: 7", "8 to 1024"],
+    );
+    assert_refused(
+        &Profile::sm951_nvme().with("host_interface.transfer_max_kib", 2048),
+        &["host_interface.transfer_max_kib: 2048", "8 to 1280"],
     );
     let port = sata(3, 16).set("host.sata_port.generation", 4);
     assert_refused(&port, &["host.sata_port.generation: 4", "1 to 3"]);

@@ -550,7 +550,7 @@ fn large_requests_are_split_by_the_host() {
 /// which do not wait for the other fifteen.
 #[test]
 fn commands_of_a_request_go_out_together() {
-    let mut drive = nvme(&[("transfer_max_log2 = { value = 5", "transfer_max_log2 = { value = 1")]);
+    let mut drive = nvme(&[("transfer_max_kib = { value = 128", "transfer_max_kib = { value = 8")]);
     let load = |block_bytes, queue_depth| Workload {
         block_bytes,
         ..workload(Pattern::Random, 100.0, queue_depth, 0.5)

@@ -20,6 +20,8 @@ QUESTIONS = tuple(documents.beside(__file__, "questions.toml").items())
 """Questions, each with the values that its answer sets."""
 IDENTITY = ("form_factor", "controller", "flash")
 """Facts of a drive for reports, which are the base's and not the new drive's."""
+LEFT_OUT = ("drive.released", "identify")
+"""Facts that only the base has."""
 DEFAULTS: dict[str, tuple[Any, str]] = {
     "controller.mapping_unit_kib": (4, "write_buffer.power_loss_protection"),
     "nand.read_planes": ("together", "gc"),
@@ -31,6 +33,7 @@ question to apply.
 
 def template(name: str, base: Profile) -> str:
     """Returns the text of a new profile named `name` with `base` as its base."""
+    without = [path for path in LEFT_OUT if leaves.at(base.raw, path) is not None]
     lines = [
         f"# {name}: what differs from {base.name} ({base.title}).",
         "#",
@@ -38,7 +41,7 @@ def template(name: str, base: Profile) -> str:
         '# source = "publication, date" or "guess: set to ...". The rest is the base\'s.',
         "",
         f'base = "{base.name}"',
-        *(['without = ["drive.released"]'] if "released" in base.raw["drive"] else []),
+        *([f"without = {json.dumps(without)}"] if without else []),
         "",
         f'drive.name = "{name}"',
         f'drive.title = "{name}"',

@@ -9,7 +9,7 @@
 use drivebay_units::Nanos;
 
 use super::Protocol;
-use super::key::{Number, SpecError, is_set};
+use super::key::{Key, Number, SpecError, is_set};
 use super::schema::{RawDriver, RawSpec};
 
 /// Linux's default for `max_sectors_kb` (BLK_DEF_MAX_SECTORS, block/blk-settings.c).
@@ -45,13 +45,14 @@ pub(super) fn check_host(raw: &RawSpec, protocol: Protocol) -> Result<HostSpec, 
         Protocol::Ahci | Protocol::Sata => ("host.ahci", &host.ahci),
     };
     let driver = driver.as_ref().ok_or_else(|| missing(section))?;
-    let own_kib = raw.identify.as_ref().map_or(u64::MAX, |own| 4 << own.transfer_max_log2.value);
+    let own_kib = &raw.host_interface.transfer_max_kib;
+    own_kib.check("host_interface.transfer_max_kib", (8..=TRANSFER_MAX_KIB).into())?;
     Ok(HostSpec {
         software: driver.software_us.micros(),
         serial: serial(driver),
         interrupt: driver.interrupt_us.micros(),
         queues_max: host.processors.value as u32,
-        transfer_max: TRANSFER_MAX_KIB.min(own_kib) as u32 * 2,
+        transfer_max: own_kib.as_ref().map_or(TRANSFER_MAX_KIB, |most| most.value) as u32 * 2,
         fs_per_byte: driver.mb_per_s.as_ref().map_or(0, Number::fs_per_byte),
         between: host.between_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         power_saving: is_set(&host.power_saving),

@@ -26,7 +26,6 @@ use crate::namespace::Namespace;
 const LOGICAL_SHIFT: u8 = 9;
 /// Physical block: mapping unit of the drive, 4 KiB; smaller writes read the rest first.
 const PHYSICAL_SHIFT: u8 = 12;
-const PAGE_BYTES: u32 = 1 << PHYSICAL_SHIFT;
 /// Most commands of a queue: the default of ublksrv, the kernel author's own server.
 const DEPTH_MAX: u32 = 128;
 /// Most data of a command, a power of two: what Linux sends to most disks at once (max_sectors_kb
@@ -75,12 +74,10 @@ impl Shape {
     /// Chooses the parameters for a drive, on a machine with this number of processors. The kernel
     /// sends flushes only to a device with a volatile cache.
     pub fn new(spec: &Spec, processors: usize, has_volatile_cache: bool) -> Shape {
-        let transfer_bytes_max = |log2: u8| (PAGE_BYTES << log2).min(TRANSFER_BYTES_MAX);
-        let identify = spec.identify.as_ref().map(|identify| identify.transfer_max_log2);
         Shape {
             queues: (processors as u64).clamp(1, spec.host_interface.queues_max.into()) as u16,
             depth: spec.queue_depth_max.clamp(1, DEPTH_MAX) as u16,
-            transfer_bytes_max: identify.map_or(TRANSFER_BYTES_MAX, transfer_bytes_max),
+            transfer_bytes_max: TRANSFER_BYTES_MAX.min(spec.host.transfer_max << LOGICAL_SHIFT),
             has_volatile_cache,
             unit_bytes: spec.geometry.unit_bytes() as u32,
         }

@@ -24,7 +24,7 @@ fn null_target() {
         depth: DEPTH_MAX as u16,
         transfer_bytes_max: TRANSFER_BYTES_MAX,
         has_volatile_cache: false,
-        unit_bytes: PAGE_BYTES,
+        unit_bytes: 4096,
     };
     let mut info = shape.info();
     control.with(ControlOp::AddDevice, u32::MAX, &mut info).expect("a device");
