@@ -21,7 +21,7 @@ use crate::persist::{StateError, ensure, persist};
 use crate::profile::Spec;
 use crate::superblock::{Source, Victim};
 
-/// Distance of the prefetch ahead of the scan of a victim, or of the whole map, in pages.
+/// Distance of the prefetch ahead of the scan of a victim, in pages.
 const SCAN_AHEAD: usize = 64;
 
 /// Entries fetched at once (a power of two).
@@ -270,8 +270,6 @@ impl Mapping {
         let mut valid = vec![0u32; self.valid.len()];
         let mut mapped = 0;
         for (lpn, &entry) in (0u32..).zip(map) {
-            let ahead = map.get(lpn as usize + SCAN_AHEAD).copied().unwrap_or(0);
-            self.back.prefetch(ahead.wrapping_sub(1) as usize);
             if let Some(ppa) = entry.checked_sub(1) {
                 mapped += 1;
                 ensure(back.get(ppa as usize) == Some(&lpn), "map and reverse map disagree")?;
