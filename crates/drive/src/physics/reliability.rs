@@ -179,8 +179,8 @@ impl Errors {
         self.wear[superblock as usize].missing = needed - spared as u32;
     }
 
-    /// Accounts for a leap in which a superblock had `erases`. Data from before the load `began` was
-    /// left unchanged and is now older by `leap`.
+    /// Accounts for a leap in which a superblock had `erases`. Data from before the load `began`
+    /// was left unchanged and is now older by the leap.
     pub fn live(&mut self, superblock: u32, erases: Range<u32>, began: Nanos, leap: &Leap) {
         let wear = &mut self.wear[superblock as usize];
         wear.due_time = Nanos::ZERO;
