@@ -18,8 +18,7 @@
 use drivebay_units::Nanos;
 
 use super::Device;
-use crate::firmware::backend::FlashMark;
-use crate::physics::reliability::Leap;
+use crate::physics::reliability::{FlashMark, Leap};
 use crate::profile::Lived;
 use crate::timeline::NEVER;
 

@@ -88,6 +88,15 @@ impl Wear {
     }
 }
 
+/// State of the flash at a moment, from which a life counts.
+#[derive(Clone, Debug)]
+pub struct FlashMark {
+    pub at: Nanos,
+    /// Erases of each superblock.
+    pub cycles: Vec<u32>,
+    pub reliability: Reliability,
+}
+
 /// Step of a life that is not simulated: a window is repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct Leap {
