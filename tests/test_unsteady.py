@@ -77,6 +77,7 @@ def test_a_result_pickles(burst: drivebay.Result) -> None:
     assert again.inside is not None and again.inside.events.equals(burst.inside.events)
 
 
+@pytest.mark.long
 def test_an_array_settles_before_it_writes_at_random() -> None:
     drive = drivebay.drive("pm9a3-960")
     found = {
