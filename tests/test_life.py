@@ -11,6 +11,7 @@ import time
 import tomllib
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -28,10 +29,34 @@ RANDOM = Workload(queue_depth=8)
 
 @pytest.fixture(scope="module")
 def short() -> drivebay.Drive:
-    """The 970 EVO Plus, whose blocks live a thirtieth of the cycles."""
+    """The 970 EVO Plus with an eighth of the blocks, which live a thirtieth of the cycles."""
     raw = drivebay.drive("970-evo-plus-1tb").scaled(6 / 1104).resolved()
-    raw["reliability"]["block_life_cycles"] = {"value": 200.0, "source": "guess: a short life"}
+    for section, keys in EIGHTH.items():
+        for key in keys:
+            at = raw["gc"]["idle"] if section == "idle" else raw[section]
+            at[key]["value"] = type(at[key]["value"])(at[key]["value"] / 8)
+    raw["drive"]["capacity_sectors"]["value"] -= raw["drive"]["capacity_sectors"]["value"] % 8
+    raw["reliability"]["block_life_cycles"]["value"] = 200.0
+    _without_ranges(raw)
     return drivebay.drive(raw)
+
+
+EIGHTH = {
+    "drive": ["capacity_sectors"],
+    "nand": ["blocks_per_plane", "bad_superblocks"],
+    "reliability": ["spare_blocks"],
+    "slc_cache": ["static_mb", "dynamic_mb"],
+    "gc": ["threshold_mb", "target_mb"],
+    "idle": ["free_mb"],
+}
+
+
+def _without_ranges(part: Any) -> None:
+    for inner in part.values() if isinstance(part, dict) else part:
+        if isinstance(inner, dict | list):
+            _without_ranges(inner)
+    if isinstance(part, dict):
+        part.pop("range", None)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +68,7 @@ def test_a_life_goes_on_until_the_spare_is_gone(lived: drivebay.Life) -> None:
     assert set(lived.ended) <= {"available spare at 10 %", "worn out"}
     for ages in lived.lives:
         assert all(b.written_tb > a.written_tb for a, b in itertools.pairwise(ages))
-        assert ages[0].spare_percent == 100 and ages[-1].spare_percent <= 10
+        assert ages[0].spare_percent >= 98 and ages[-1].spare_percent <= 10
         assert ages[-1].failed_blocks > ages[0].failed_blocks
         assert ages[-1].waf > 1.5 * ages[0].waf, "less spare flash, more copies"
         # Blocks of 200 cycles, of which a few per cent may fail: by Weibull's law of shape 6.
@@ -62,7 +87,7 @@ def test_wear_is_what_was_programmed(lived: drivebay.Life, short: drivebay.Drive
         first, last = early[0], early[-1]
         waf = sum(age.waf for age in early) / len(early)
         cycles = (last.written_tb - first.written_tb) * 1e12 * waf / short.capacity_bytes
-        assert (last.cycles - first.cycles) / cycles == pytest.approx(0.93, abs=0.07)
+        assert (last.cycles - first.cycles) / cycles == pytest.approx(0.95, abs=0.12)
 
 
 def test_smart_agrees_with_the_flash_at_each_age(
@@ -131,14 +156,14 @@ def test_a_rating_is_a_bound_of_whole_lives_alone(short: drivebay.Drive, tmp_pat
 def test_two_windows_give_the_same_life(short: drivebay.Drive) -> None:
     """The window is a choice of the method, whose error is part of the interval."""
     skewed = Workload(queue_depth=8, offsets="zoned:80/20:20/80")
-    lives = [drivebay.age(short, skewed, seeds=3, window=window) for window in (0.1, 2.0)]
+    lives = [drivebay.age(short, skewed, seeds=2, window=window) for window in (0.1, 0.5)]
     short_window, long_window = (found.estimate() for found in lives)
     assert short_window.low < long_window.high and long_window.low < short_window.high
     assert short_window.mean == pytest.approx(long_window.mean, rel=0.05)
     for found in lives:
         assert all(0 <= error < 0.1 for error in found.errors)
-        first, *_, last = found.lives[0][: len(found.lives[0]) // 2]
-        assert first.waf == pytest.approx(last.waf, rel=0.1), "settled before the first age"
+        early = [age.waf for age in found.lives[0] if age.spare_percent > 95]
+        assert max(early) < 1.1 * min(early), "settled before the first age"
         assert len(repr(found)) < 200
 
 

@@ -77,6 +77,7 @@ def test_a_result_pickles(burst: drivebay.Result) -> None:
     assert again.inside is not None and again.inside.events.equals(burst.inside.events)
 
 
+@pytest.mark.long
 def test_an_array_settles_before_it_writes_at_random() -> None:
     drive = drivebay.drive("pm9a3-960")
     found = {
@@ -180,3 +181,12 @@ def test_progress_is_reported(small: drivebay.Drive) -> None:
     drivebay.replicates(small, load, seeds=2, progress=lambda n, _: seen.append(n))
     assert seen == [1, 2]
     drivebay.run(small, load, progress=lambda now: seen.append(now.iops))
+
+
+def test_a_copy_into_a_device_goes_on_bit_for_bit(small: drivebay.Drive) -> None:
+    device, old = small.device(seed=3), small.device(seed=4)
+    device.fill()
+    copy = device.copy(into=old)
+    load = Workload(ios=1000)
+    assert copy is old and copy.seed == 3
+    assert copy.run(load).core.after == device.run(load).core.after

@@ -546,10 +546,22 @@ class Device:
         """All counters of the drive since it was created."""
         return self._core.counters()
 
-    def copy(self) -> Device:
-        """Copy of the device in the same state. Both continue bit for bit the same."""
-        device = object.__new__(Device)  # `copy.copy` would go through a file
-        device.__dict__ |= {**self.__dict__, "_core": self._core.copy()}
+    def copy(self, *, into: Device | None = None) -> Device:
+        """Copy of the device in the same state. Both continue bit for bit the same.
+
+        Parameters
+        ----------
+        into
+            Device that becomes the copy. Its memory is used again, which is faster: the system
+            clears new memory first, for seconds per gigabyte on a busy virtual machine.
+        """
+        device = object.__new__(Device) if into is None else into  # no file as for `copy.copy`
+        if into is None:
+            core = self._core.copy()
+        else:
+            core = into._core
+            core.copy_from(self._core)
+        device.__dict__ |= {**self.__dict__, "_core": core}
         return device
 
     def save(self, path: str | Path) -> None:

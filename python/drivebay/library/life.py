@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +50,7 @@ SETTLED = Steady(window_rounds=5, range_percent=5.0, slope_percent=2.0, rounds_m
 AGREE = 0.02
 """Relative difference of write amplification up to which two windows agree."""
 REPEATS = 8
-"""Maximum number of windows at one age."""
+"""Maximum number of windows that follow one another without a leap, beyond the first."""
 WORKERS = 2
 """Lives simulated in parallel."""
 STEPS = 40
@@ -434,28 +433,36 @@ class _Life:
         self.control, self.progress = control, progress
         self.ages: list[Age] = []
         self.ended = f"{WINDOWS_MAX} windows"
-        self.unsettled = 0.0
+        self.unsettled = self.moved = 0.0
 
     def run(self) -> None:
         plan, ages = self.plan, self.ages
         self.device = device = plan.drive.device(seed=self.seed)
         device._run(FILL.model_copy(update={"bytes": device.capacity_bytes}), control=self.control)
         self.began = device._core.mark()
-        step = plan.step_cycles / 4  # the first step is a trial
+        step, leap, repeats, spare = plan.step_cycles / 4, 0.0, 0, 100.0  # the first is a trial
         try:
-            window = self._settle()
+            before = self._settle()
             while len(ages) < WINDOWS_MAX:
-                window = self._agreed(window)
+                window = self._window(self._length(before, step), before.age.waf)
                 ages.append(window.age)
                 if self.progress is not None:
                     self.progress(self.seed, window.age)
                 if why := WORN_OUT if window.worn_out else plan.why_ended(window.age):
                     self.ended = why
                     return
-                step = _next_step(step, plan.step_cycles, ages)
+                change = 1 - before.age.waf / window.age.waf
+                before, leap, self.moved = window, 0.0, self.moved + leap * change
+                if abs(change) > AGREE and repeats < REPEATS:
+                    self._leap(window, 0.0)
+                    repeats += 1
+                    continue
+                step = _next_step(step, plan.step_cycles, spare - window.age.spare_percent)
+                repeats, spare = 0, window.age.spare_percent
                 left_s = plan.until_years * YEAR_S - plan.seconds(window.reached)
-                left = left_s / plan.seconds(window.drive_writes)
-                self._leap(window, min(step / window.cycles, left))
+                times = min(step / window.cycles, left_s / plan.seconds(window.drive_writes))
+                self._leap(window, times)
+                leap = times * window.drive_writes
         except UserError:
             if not ages:
                 raise
@@ -463,13 +470,17 @@ class _Life:
 
     def error(self) -> float:
         """Relative error of the life's length: amplification that was not steady at first, and
-        the length if each leap had the amplification of the age at its end.
+        the change of the length if each leap had the amplification of the window after it.
         """
-        moved = math.fsum(
-            (after.written_tb - before.written_tb) * (1 - before.waf / after.waf)
-            for before, after in itertools.pairwise(self.ages)
-        )
-        return self.unsettled + abs(moved) / self.ages[-1].written_tb
+        return self.unsettled + abs(self.moved) * self.plan.whole_tb / self.ages[-1].written_tb
+
+    def _length(self, before: _Window, step: float) -> float:
+        """Drive writes of the next window: once blocks fail, enough to follow their loss, but no
+        more wear than a leap of `step` cycles.
+        """
+        if before.age.spare_percent == 100:
+            return self.plan.window
+        return max(self.plan.window, min(1.0, step / before.age.waf))
 
     def _settle(self) -> _Window:
         """Runs the load until its amplification is steady; returns the last round."""
@@ -484,18 +495,6 @@ class _Life:
         assert found is not None, "at least as many rounds as a window has"
         self.unsettled = found.slope_percent / 100
         return windows[-1]
-
-    def _agreed(self, before: _Window) -> _Window:
-        """Runs windows until the last two agree; `before` is that of the age before."""
-        fails = before.age.spare_percent < 100
-        drive_writes = max(self.plan.window, 1.0) if fails else self.plan.window
-        for _ in range(REPEATS):
-            window = self._window(drive_writes, before.age.waf)
-            if window.worn_out or abs(window.age.waf / before.age.waf - 1) <= AGREE:
-                break
-            self._leap(window, 0.0)
-            before = window
-        return window
 
     def _window(self, drive_writes: float, waf: float) -> _Window:
         device, load = self.device, self.load
@@ -538,11 +537,8 @@ class _Window:
     duration_s: float
 
 
-def _next_step(step: float, longest: float, ages: Sequence[Age]) -> float:
-    """Cycles of the next leap: longer while nothing fails, shorter once it costs spare flash."""
-    if len(ages) < 2:
-        return step
-    cost = ages[-2].spare_percent - ages[-1].spare_percent
+def _next_step(step: float, longest: float, cost: float) -> float:
+    """Cycles of the next leap: longer while nothing fails, shorter once one costs spare flash."""
     factor = 2.0 if cost <= 0 else min(2.0, max(0.25, SPARE_STEP / cost))
     return min(longest, step * factor)
 

@@ -9,16 +9,16 @@
 //! of a static SLC cache: the share of each superblock in one window is chance, which evens out
 //! over many. Data that the load has written is as old as the writes since then take at the load's
 //! pace, pauses included: a steady load has the same ages after a leap. Data from before the load
-//! ages by the leap. Blocks fail as they would erase by erase; a superblock whose blocks find no spare stays in use until its next erase, which
-//! is simulated. Therefore the caller must choose steps that are small compared with the remaining
-//! spares. Left out: the time that each superblock waited for its turn, heat of the time between,
-//! energy, and `health.end_of_life`, which counts commands.
+//! ages by the leap. Blocks fail as they would erase by erase; a superblock whose blocks find no
+//! spare stays in use until its next erase, which is simulated. Therefore the caller must choose
+//! steps that are small compared with the remaining spares. Left out: the time that each superblock
+//! waited for its turn, heat of the time between, energy, and `health.end_of_life`, which counts
+//! commands.
 
 use drivebay_units::Nanos;
 
 use super::Device;
-use crate::firmware::backend::FlashMark;
-use crate::physics::reliability::Leap;
+use crate::physics::reliability::{FlashMark, Leap};
 use crate::profile::Lived;
 use crate::timeline::NEVER;
 

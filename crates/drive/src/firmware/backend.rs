@@ -36,7 +36,6 @@ use crate::policy_plugin::{Decides, Decisions};
 use crate::profile::{Geometry, Spec};
 use crate::superblock::{Mode, Purpose};
 use damage::Damage;
-pub use errors::FlashMark;
 use space::Space;
 
 /// A read of consecutive pages out of one flash page.

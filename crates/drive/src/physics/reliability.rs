@@ -88,6 +88,15 @@ impl Wear {
     }
 }
 
+/// State of the flash at a moment, from which a life counts.
+#[derive(Clone, Debug)]
+pub struct FlashMark {
+    pub at: Nanos,
+    /// Erases of each superblock.
+    pub cycles: Vec<u32>,
+    pub reliability: Reliability,
+}
+
 /// Step of a life that is not simulated: a window is repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct Leap {
@@ -179,8 +188,8 @@ impl Errors {
         self.wear[superblock as usize].missing = needed - spared as u32;
     }
 
-    /// Accounts for a leap in which a superblock had `erases`. Data from before the load `began` was
-    /// left unchanged and is now older by `leap`.
+    /// Accounts for a leap in which a superblock had `erases`. Data from before the load `began`
+    /// was left unchanged and is now older by the leap.
     pub fn live(&mut self, superblock: u32, erases: Range<u32>, began: Nanos, leap: &Leap) {
         let wear = &mut self.wear[superblock as usize];
         wear.due_time = Nanos::ZERO;

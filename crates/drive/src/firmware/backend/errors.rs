@@ -6,17 +6,8 @@ use drivebay_units::{Nanos, Ppa};
 use super::BackEnd;
 use crate::firmware::datapath::{NO_WAIT, ReadParts};
 use crate::nand::dies::ReadTimes;
-use crate::physics::reliability::{Erased, Leap, Reliability};
+use crate::physics::reliability::{Erased, FlashMark, Leap, Reliability};
 use crate::superblock::{Purpose, Source};
-
-/// State of the flash at a moment, for [`BackEnd::live`].
-#[derive(Clone, Debug)]
-pub struct FlashMark {
-    pub at: Nanos,
-    /// Erases of each superblock.
-    pub cycles: Vec<u32>,
-    pub reliability: Reliability,
-}
 
 impl BackEnd {
     /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, and reads again as often as

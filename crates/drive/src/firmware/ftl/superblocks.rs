@@ -151,8 +151,8 @@ impl Superblocks {
         (0..self.all.len() as u32).map(|index| self.cycles(index)).collect()
     }
 
-    /// Wears superblocks on by `times` times their wear since it was `since`, evenly over those that
-    /// wore since it was `began`, separately for the static SLC cache; returns each one's wear
+    /// Wears superblocks on by `times` times their wear since it was `since`, evenly over those
+    /// that wore since it was `began`, separately for the static SLC cache; returns each one's wear
     /// before and after.
     pub fn wear_on(&mut self, began: &[u32], since: &[u32], times: f64) -> Vec<Range<u32>> {
         let mut worn: Vec<_> = self.cycles_of_all().into_iter().map(|c| c..c).collect();
