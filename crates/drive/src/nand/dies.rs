@@ -425,9 +425,11 @@ impl Nand {
         let begin = (index as usize) << self.ring_shift;
         let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
         let die = &mut self.dies[index as usize];
+        let before = die.newest(ring);
         let (register, gap) = match self.cache_program {
-            true => (die.newest_program(ring).from, 0),
-            false => (die.newest(ring).until, len.0 as u32),
+            true if before.from == before.until => (die.newest_program(ring).from, 0),
+            true => (before.from, 0),
+            false => (before.until, len.0 as u32),
         };
         let channel = &mut self.channels[self.geometry.channel_of_die(index)];
         let loaded = channel.reserve(floor, from.max(register), len);
@@ -567,7 +569,7 @@ impl Die {
 
     /// Newest write that takes time, unlike the first pages of a word line that is programmed at
     /// once: the registers of a die hold all of them.
-    #[inline(always)]
+    #[cold]
     fn newest_program(&self, ring: &[Write]) -> Write {
         let mask = ring.len() - 1;
         let mut newest =
