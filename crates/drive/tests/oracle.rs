@@ -102,8 +102,8 @@ struct Kind {
     slc_cache: bool,
     /// True if pages may be ordered by word lines first.
     orders: bool,
-    /// True if programs that a host read suspends restart.
-    restarts: bool,
+    /// Behaviour of a program that a host read meets.
+    resumed: &'static str,
     /// Allowed differences of mean and 99th percentile, in percent.
     allowed: (f64, f64),
 }
@@ -138,9 +138,7 @@ impl Case {
                 .with("controller.half_duplex.batch_commands", draw.between("batch", 1, 64) as i64);
         }
         profile = host(profile, &mut draw);
-        if kind.restarts {
-            profile = profile.with("nand.resumed_program", "restarts");
-        }
+        profile = profile.with("nand.resumed_program", kind.resumed);
         if kind.orders {
             profile = row_order(profile, &mut draw);
         }
@@ -457,7 +455,7 @@ const WORN: Kind = Kind {
     independent_planes: false,
     slc_cache: false,
     orders: false,
-    restarts: false,
+    resumed: "goes-on",
     allowed: (1.5, 8.0),
 };
 const FRESH: Kind =
@@ -538,7 +536,12 @@ fn orders_reads() {
 
 #[test]
 fn restarts() {
-    check("restarts", Kind { read_percent: 50, restarts: true, ..WORN });
+    check("restarts", Kind { read_percent: 50, resumed: "restarts", ..WORN });
+}
+
+#[test]
+fn not_suspended() {
+    check("not_suspended", Kind { read_percent: 50, resumed: "not-suspended", ..WORN });
 }
 
 #[test]

@@ -63,6 +63,9 @@ fn values_of_optional_sections_are_refused_by_name() {
     nand.insert("read_by_type_us".to_owned(), three.into());
     let error = refusal(&types.0.to_string());
     assert!(error.starts_with("nand.read_by_type_us: 3 times"), "{error}");
+    let both = Profile::sm951().with("nand.resumed_program", "not-suspended");
+    let error = refusal(&both.with("nand.suspend_mean_us", 66.0).0.to_string());
+    assert!(error.starts_with("nand.suspend_mean_us: 66"), "{error}");
     let mut incomplete = Profile::sm951().wearing();
     incomplete.0["reliability"].as_table_mut().expect("a section").remove("retry_gain");
     assert!(refusal(&incomplete.0.to_string()).contains("retry_gain"));

@@ -426,8 +426,11 @@ impl Nand {
         let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
         let die = &mut self.dies[index as usize];
         let before = die.newest(ring);
-        let cached = self.cache_program;
-        let (register, gap) = if cached { (before.from, 0) } else { (before.until, len.0 as u32) };
+        let (register, gap) = match self.cache_program {
+            true if before.from == before.until => (die.newest_program(ring).from, 0),
+            true => (before.from, 0),
+            false => (before.until, len.0 as u32),
+        };
         let channel = &mut self.channels[self.geometry.channel_of_die(index)];
         let loaded = channel.reserve(floor, from.max(register), len);
         let number = die.occupy(ring, loaded, time, gap);
@@ -562,6 +565,16 @@ impl Die {
     #[inline(always)]
     fn newest(&self, ring: &[Write]) -> Write {
         ring[(self.next - 1) as usize & (ring.len() - 1)]
+    }
+
+    /// Newest write that takes time, unlike the first pages of a word line that is programmed at
+    /// once: the registers of a die hold all of them.
+    #[cold]
+    fn newest_program(&self, ring: &[Write]) -> Write {
+        let mask = ring.len() - 1;
+        let mut newest =
+            (1..=self.next.min(4)).map(|back| ring[(self.next - back) as usize & mask]);
+        newest.find(|write| write.from < write.until).unwrap_or_default()
     }
 
     /// Reads as soon as the reads before it are over and a running write can be suspended.

@@ -243,6 +243,8 @@ pub struct NandTiming {
     pub independent_planes: bool,
     /// Maximum wait of a read for a program.
     pub suspend: Nanos,
+    /// True if a die programs the pages of a word line at once.
+    pub one_pass: bool,
     /// Distribution of this wait and of the wait for an erase, if they are drawn.
     pub suspension: Option<SuspensionSpec>,
     /// Rate of a channel, in femtoseconds per byte.
@@ -265,6 +267,9 @@ pub struct SlowDies {
     /// Times relative to the other dies, in 1/256.
     pub time_256: u64,
 }
+
+/// Maximum wait for a program or erase that is not suspended: longer than any.
+const NOT_SUSPENDED: Nanos = Nanos::millis(1_000_000);
 
 /// Waits of reads for the operations that they suspend.
 #[derive(Clone, Copy, Debug)]
@@ -499,6 +504,11 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
             Some(given.map(|time| Nanos((time.0 as f64 * scale).round() as u64)))
         }
     };
+    let one_pass = is_word(&n.resumed_program, "not-suspended");
+    if one_pass && let Some(mean) = &n.suspend_mean_us {
+        let hint = "reads wait for the end of programs; leave it out";
+        return Err(SpecError::out("nand.suspend_mean_us", mean.value, "no value", hint));
+    }
     Ok(NandTiming {
         read: n.read_us.micros(),
         read_by_type,
@@ -507,7 +517,8 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         slc: None,
         erase: n.erase_us.micros(),
         independent_planes: is_word(&n.read_planes, "independent"),
-        suspend: n.suspend_us.micros(),
+        suspend: if one_pass { NOT_SUSPENDED } else { n.suspend_us.micros() },
+        one_pass,
         suspension: suspension(n),
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         decode: raw.controller.decode_us.as_ref().map_or(Nanos::ZERO, Number::micros),

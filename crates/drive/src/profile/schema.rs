@@ -365,7 +365,8 @@ sections! {
         /// Parallelism of reads on a die: `together` (one read at a time on all planes), or
         /// `independent` (one read per plane). Optional; default `together`.
         read_planes: Option<Word> = &["together", "independent"],
-        /// Maximum wait of a read for a program or erase that it suspends, in µs.
+        /// Maximum wait of a read for a program or erase that it suspends, in µs; without effect
+        /// if nothing is suspended (`resumed_program`).
         suspend_us: Number = MICROS,
         /// Mean wait of a read for a suspended program, in µs, drawn from the exponential
         /// distribution up to the maximum. Optional; default: always the maximum.
@@ -374,9 +375,10 @@ sections! {
         /// Optional; default: as for a program.
         erase_suspend_us: Option<Number> = MICROS,
         /// Behaviour of a program after suspension by a host read: it resumes (`goes-on`), or
-        /// `restarts` together with its word line, whose pages are programmed at once. Optional;
-        /// default `goes-on`.
-        resumed_program: Option<Word> = &["goes-on", "restarts"],
+        /// `restarts` together with its word line. Or `not-suspended`: a die programs all pages of
+        /// a word line at once, after the last one, and reads wait for the end of programs, and of
+        /// erases without `erase_suspend_us`. Optional; default `goes-on`.
+        resumed_program: Option<Word> = &["goes-on", "restarts", "not-suspended"],
         /// Data rate of a channel including overheads, in MB/s.
         channel_mb_per_s: Number = 1.0..=1e4,
         /// True if data for the next program can be transferred during a program.

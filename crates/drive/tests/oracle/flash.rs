@@ -21,6 +21,7 @@ pub struct Write {
     /// Stream and newest flash page of a program; None for an erase.
     pub pages: Option<(usize, u64)>,
     loaded: bool,
+    erase: bool,
     /// Time of a restart; `None` if it resumes.
     whole: Option<u64>,
 }
@@ -58,7 +59,8 @@ struct Reads<J> {
 
 /// One die. `J` names a read.
 pub struct Die<J> {
-    suspend: u64,
+    /// Waits for a program and for an erase.
+    suspend: [u64; 2],
     cached: bool,
     /// Reads of the die, or of each plane that reads independently.
     reads: Vec<Reads<J>>,
@@ -74,7 +76,7 @@ pub struct Die<J> {
 }
 
 impl<J: Copy> Die<J> {
-    pub fn new(suspend: u64, cached: bool, independent_planes: usize) -> Die<J> {
+    pub fn new(suspend: [u64; 2], cached: bool, independent_planes: usize) -> Die<J> {
         let reads = |_| Reads { queue: VecDeque::new(), running: None };
         Die {
             suspend,
@@ -110,12 +112,12 @@ impl<J: Copy> Die<J> {
         pages: Option<(usize, u64)>,
         wishes: &mut Vec<Wish<J>>,
     ) {
-        self.writes.push_back(Write { len, pages, loaded: false, whole });
+        self.writes.push_back(Write { len, pages, loaded: false, erase: false, whole });
         self.go_on(now, wishes);
     }
 
     pub fn erase(&mut self, now: u64, len: u64, wishes: &mut Vec<Wish<J>>) {
-        self.writes.push_back(Write { len, pages: None, loaded: true, whole: None });
+        self.writes.push_back(Write { len, pages: None, loaded: true, erase: true, whole: None });
         self.go_on(now, wishes);
     }
 
@@ -174,7 +176,11 @@ impl<J: Copy> Die<J> {
             if let (Some(&(_, _, host)), None) = (first, self.suspending) {
                 self.suspending = Some(host);
                 let finishes = host && write.whole.is_some() && restarts == RESTARTS_MAX;
-                let stops = if finishes { since + left } else { now + self.suspend };
+                let stops = if finishes {
+                    since + left
+                } else {
+                    now + self.suspend[usize::from(write.erase)]
+                };
                 self.set_timer(stops.min(since + left), wishes);
             }
             return;
@@ -206,7 +212,7 @@ impl<J: Copy> Die<J> {
 
     /// Asks for the next program's data if the register is free.
     fn load(&mut self, wishes: &mut Vec<Wish<J>>) {
-        let full = self.writes.iter().any(|w| w.loaded && w.pages.is_some());
+        let full = self.writes.iter().any(|w| w.loaded && w.pages.is_some() && w.len > 0);
         let next = self.writes.iter().position(|w| !w.loaded);
         let in_turn = self.cached || (self.running.is_none() && next == Some(0));
         if !self.loading && !full && next.is_some() && in_turn {

@@ -193,7 +193,10 @@ impl Oracle {
     pub fn new(spec: Spec) -> Oracle {
         let (n, g) = (spec.nand, spec.geometry);
         let reads = if n.independent_planes { 1 << g.plane_shift } else { 1 };
-        let die = || Die::new(n.suspend.0, n.cache_program, reads);
+        // The wait for an erase, if it is drawn, is its mean.
+        let erase =
+            n.suspension.and_then(|waits| waits.erase).map_or(n.suspend.0, |most| most.0 / 2);
+        let die = || Die::new([n.suspend.0, erase], n.cache_program, reads);
         Oracle {
             driver: Driver::new(&spec.raw),
             packets: Packets::new(&spec.raw),
@@ -546,7 +549,18 @@ impl Oracle {
         };
         let restarts = self.spec.nand.suspension.is_some_and(|suspension| suspension.restarts);
         let times = |len: u64| (len, restarts.then_some(before + len));
-        let (len, die) = (self.of_page(page, usual), self.die_of(ppa));
+        let mut len = self.of_page(page, usual);
+        let nand = &self.spec.nand;
+        if nand.one_pass && self.spec.slc_cache.is_none_or(|_| !self.map.is_slc(ppa)) {
+            // The last page of a word line programs all of them.
+            let (last, shift) = (nand.page_types - 1, self.spec.geometry.order.type_shift);
+            let earlier = |back: u32| {
+                self.of_page(page - (back << shift), nand.program[(last - back) as usize])
+            };
+            let ends = self.lies(ppa).2 == last as usize;
+            len = if ends { (0..=last).map(earlier).sum() } else { 0 };
+        }
+        let die = self.die_of(ppa);
         self.with_die(die, |d, now, w| d.program(now, times(len), Some((stream, number)), w));
     }
 

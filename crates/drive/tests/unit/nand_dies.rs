@@ -166,6 +166,23 @@ fn a_program_that_restarted_often_is_finished() {
     assert_eq!(nand.end_of(program), end);
 }
 
+#[test]
+fn a_word_line_that_is_not_suspended_is_programmed_with_its_last_page() {
+    let spec = Spec::from_family(WINDOWS_8_1_Z97, SM951_AHCI_512).expect("the profile is good");
+    let timing = NandTiming { spread: None, one_pass: true, suspend: Nanos(1 << 50), ..spec.nand };
+    let mut nand = Nand::new(&timing, &spec.geometry, 8, &Rng::new(1));
+    let row = nand.geometry.row_pages() as u32;
+    let [first, second] = [0, row].map(|page| nand.program(Nanos::ZERO, Nanos::ZERO, page));
+    assert_eq!(nand.end_of(first), nand.begin_of(first));
+    let (begin, end) = (nand.begin_of(second), nand.end_of(second));
+    assert_eq!(end.since(begin), timing.program[0].after(timing.program[1]));
+    // The next word line's data moves meanwhile; a read waits for the end, and passes it.
+    let next = [2, 3].map(|line| nand.program(Nanos::ZERO, Nanos::ZERO, line * row))[1];
+    assert_eq!(nand.begin_of(next), end);
+    let read = nand.read(begin, begin.after(Nanos(1000)), 0, 4096);
+    assert_eq!((read.begin, nand.begin_of(next)), (end, read.sensed));
+}
+
 /// Reads of two planes begin together when the program is suspended. It waits for the longer of
 /// them, and for later reads of one of them.
 #[test]

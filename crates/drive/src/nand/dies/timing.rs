@@ -25,6 +25,8 @@ pub struct Timing {
     erase: Nanos,
     erase_one_in: f64,
     page_types: usize,
+    /// True if a word line is programmed at once, with its last page.
+    one_pass: bool,
     /// A flash page's row is its number shifted by this.
     row_shift: u32,
     /// Times that one tR does not describe; absent where it does, so that such drives pay nothing
@@ -42,7 +44,8 @@ struct ByPage {
     by_superblock: Divider,
 }
 
-persist!(Timing: by_page, variation; given: read, program_by_row, erase, erase_one_in, page_types, row_shift);
+persist!(Timing: by_page, variation; given: read, program_by_row, erase, erase_one_in, page_types,
+    one_pass, row_shift);
 persist!(ByPage: is_slc; given: read_by_row, slc, by_superblock);
 
 impl Timing {
@@ -64,6 +67,7 @@ impl Timing {
             erase: timing.erase,
             erase_one_in: timing.erase_one_in,
             page_types: timing.page_types as usize,
+            one_pass: timing.one_pass,
             row_shift: geometry.order.type_shift,
             variation: timing.spread.map(|s| Box::new(Variation::new(s, geometry, rng))),
             by_page: differs.then(|| Box::new(by_page)),
@@ -89,7 +93,27 @@ impl Timing {
     /// tPROG of a flash page.
     #[inline(always)]
     pub fn program(&self, page: u32) -> Nanos {
-        self.program_as(page, self.row(page))
+        if self.one_pass {
+            self.program_at_once(page)
+        } else {
+            self.program_as(page, self.row(page))
+        }
+    }
+
+    /// tPROG of a word line for its last page, zero for the pages before. One bit per cell is
+    /// programmed page by page.
+    #[inline(never)]
+    fn program_at_once(&self, page: u32) -> Nanos {
+        let row = self.row(page);
+        let is_slc = self.by_page.as_ref().is_some_and(|by_page| by_page.slc(page).is_some());
+        let pages = match row % self.page_types {
+            _ if is_slc => 1,
+            place if place + 1 < self.page_types => 0,
+            _ => self.page_types,
+        };
+        let before = |back| (page.saturating_sub((back as u32) << self.row_shift), row - back);
+        let times = (0..pages).map(before).map(|(page, row)| self.program_as(page, row).0);
+        Nanos(times.sum())
     }
 
     /// Time to program the pages of a word line before this one, where they are programmed at once.
