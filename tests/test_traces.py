@@ -40,6 +40,8 @@ FIELDS = [
     "writes",
     "read_bytes",
     "written_bytes",
+    "trims",
+    "flushes",
     "size_share",
     "queue_depth_share",
     "queue_depth_mean",
@@ -78,7 +80,8 @@ def test_info_as_json_has_exactly_these_fields(
     assert cli_run(["trace", "info", "t.csv", "--json"]) == 0
     shown = capsys.readouterr()
     figures = json.loads(shown.out)
-    assert list(figures) == FIELDS and shown.err == ""
+    assert list(figures) == ["format", "format_why", *FIELDS] and shown.err == ""
+    assert (figures["format"], figures["format_why"]) == ("msr", "3 of 3 lines fit")
     assert (figures["reads"], figures["writes"]) == (2, 1)
     assert figures["size_share"]["4KB"] == pytest.approx(2 / 3)
     assert " ".join(figures["queue_depth_share"]) == "1 2 3 4-5 6-10 11-20 21-32 >32"
@@ -94,7 +97,7 @@ def test_info_as_text(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_run(["trace", "info", "t.csv"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"addresses +4\.1 KB to 12\.3 KB", text)
-    for line in (r"format +msr", r"footprint +8\.2 KB", r"4KB +66\.7%", r"1 +100\.0%"):
+    for line in (r"format +msr \(3 of 3 lines fit\)", r"footprint +8\.2 KB", r"4KB +66\.7%", r"1 +100\.0%"):
         assert re.search(line, text), text
 
 

@@ -51,6 +51,8 @@ pub(crate) struct Table {
     may_be_incomplete: bool,
     /// True if blanks separate the columns.
     blank: bool,
+    /// True if detection counts only lines whose time has a decimal point.
+    point: bool,
 }
 
 /// Defines formats by rows `Name(clock, flag): "column" content, ...`.
@@ -74,6 +76,7 @@ const PLAIN: Table = Table {
     open: false,
     may_be_incomplete: false,
     blank: false,
+    point: false,
 };
 
 /// A format with columns. Each is a type, so that its parser is compiled separately.
@@ -135,7 +138,10 @@ impl<R: Row> Parse for Csv<R> {
             return not_a_row(&R::TABLE, line, count);
         }
         match self.request(&fields, out) {
-            Ok(Some(request)) => out.push(request),
+            Ok(Some(request)) => {
+                let known = !R::TABLE.point || fields[0].contains(&b'.');
+                out.push(request).map(|_| known)
+            }
             Ok(None) => Ok(false),
             Err(_) if is_header(&R::TABLE, line) => Ok(is_whole_header(&R::TABLE, &fields)),
             Err(problem) => Err(problem),
@@ -266,8 +272,8 @@ rows! {
     MqSim(Clock::whole(1), blank): "time" Time, "device" Device, "LBA" Offset(SECTOR_BYTES),
         "size" Length(SECTOR_BYTES), "type" Kind(one_or_zero);
 
-    /// DiskSim: the same with milliseconds; the type has more flags.
-    DiskSim(Clock::decimal(1_000_000), blank): "time" Time, "device" Device,
+    /// DiskSim: the same with milliseconds, which have a decimal point; the type has more flags.
+    DiskSim(Clock::decimal(1_000_000), blank, point): "time" Time, "device" Device,
         "LBA" Offset(SECTOR_BYTES), "size" Length(SECTOR_BYTES), "type" Kind(read_flag);
 
     /// FIU: nanoseconds, sectors of 512 bytes; hashes follow.

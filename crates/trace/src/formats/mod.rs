@@ -208,12 +208,9 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Detected> {
     known.sort_by_key(|(known, _)| std::cmp::Reverse(*known));
     Some(match known[..] {
         [] => return None,
-        // libCacheSim's names may be part of another format's header. Whole numbers fit DiskSim,
-        // too, and are MQSim's.
+        // libCacheSim's names may be part of another format's header.
         [(best, one), (other, two), ..]
-            if other * 10 >= best * 9
-                && ![one, two].contains(&Format::LibCacheSim)
-                && two != Format::DiskSim =>
+            if other * 10 >= best * 9 && ![one, two].contains(&Format::LibCacheSim) =>
         {
             Err((
                 format!(

@@ -37,13 +37,11 @@ EVEN = 0.8
 
 @dataclass(frozen=True)
 class Samples:
-    """fio's samples of a rate (every 500 ms): lowest, mean, deviation, number."""
+    """fio's samples of a rate (every 500 ms): lowest, mean, deviation."""
 
     lowest: float
-    highest: float
     mean: float
     deviation: float
-    number: float
 
 
 @dataclass(frozen=True)
@@ -174,9 +172,9 @@ class Case:
         way = max(("read", "write"), key=lambda name: self.job.sides[name].bytes)
         entry = max(self.job.entries, key=lambda part: part.of(way, {}).number("io_bytes", 0))
         side = entry.of(way, {})
-        keys = ("bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples")
-        figures = [side.number(key, 0) for key in keys]
-        return Samples(*figures) if figures[4] >= SECONDS_LEAST and figures[2] > 0 else None
+        lowest, mean, deviation = (side.number(f"bw_{key}", 0) for key in ("min", "mean", "dev"))
+        enough = side.number("bw_samples", 0) >= SECONDS_LEAST and mean > 0
+        return Samples(lowest, mean, deviation) if enough else None
 
     def percentiles(self) -> Iterator[tuple[str, str, float, float, int, float]]:
         """Listed percentiles: place, latency, percentile, value in ns, number of I/Os, mean."""
