@@ -85,13 +85,12 @@ def test_the_same_requests_take_the_same_time_however_fast_the_machine_is(base: 
 
 def test_a_change_of_two_per_cent_fails_the_gate_and_none_passes_it(base: Path) -> None:
     new = _recorded(base.parent / "new", 102)
-    words = ("gate", "compare", str(base), str(new), "--drive", "sm951-nvme-256")
-    done = here.drivebay(*words, cwd=base)
+    drive = ("--drive", "sm951-nvme-256")
+    done = here.drivebay("gate", "compare", str(base), str(new), *drive, cwd=base)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "| flushes | 100 | 102 | +2.00 % | +2.00 to +2.00 % | worse |" in done.stdout
     assert "| write 4 KiB | 100 | 102 | +2.00 %" in done.stdout
-    words = ("gate", "compare", str(base), str(base), "--drive", "sm951-nvme-256", "--json")
-    done = here.drivebay(*words, cwd=base)
+    done = here.drivebay("gate", "compare", str(base), str(base), *drive, "--json", cwd=base)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert found["flushes"]["verdict"] == "same" and "write 4 KiB" not in found

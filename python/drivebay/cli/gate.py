@@ -141,7 +141,8 @@ def compare(
     from drivebay.gate.compare import changes
     from drivebay.gate.timing import FIGURES
 
-    found = changes(*_timed((base, new), drive, set_), threshold)
+    before, after = _timed((base, new), drive, set_)
+    found = changes(before, after, threshold)
     worse = [name for name in FIGURES if name in found and found[name].verdict == "worse"]
     if as_json:
         print_json({name: change._asdict() for name, change in found.items()})

@@ -90,7 +90,7 @@ def changes(
         pair = [[timed.get(name, 0) for timed in timeds] for timeds in (base, new)]
         if not any(map(any, pair)) or any(math.isnan(value) for part in pair for value in part):
             continue
-        found = change(*pair, threshold)
+        found = change(pair[0], pair[1], threshold)
         if name in FIGURES:
             figures[name] = found
         elif found.verdict in ("worse", "better"):
