@@ -150,9 +150,11 @@ def run(page: Path, folder: Path) -> list[Ran]:
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
-    shell.wait()
-    with contextlib.suppress(ProcessLookupError):  # what runs in the background
-        os.killpg(shell.pid, signal.SIGTERM)
+    try:
+        shell.wait()
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # what runs in the background
+            os.killpg(shell.pid, signal.SIGTERM)
     for number, entry in enumerate(ran):
         status, end = (aside / f"{number}.code").read_text().split()
         entry.code, entry.seconds = int(status), float(end) - start

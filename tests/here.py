@@ -10,10 +10,14 @@ from pathlib import Path
 
 from drivebay.cli.entry import run
 
+DATA = Path(__file__).parent / "data"
+Output = io.StringIO
+"""Class of the standard output; a test may take one that is a terminal."""
+
 
 def drivebay(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Runs `drivebay` with these words in a folder to its end, without a terminal."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = Output(), io.StringIO()
     with (
         contextlib.chdir(cwd),
         contextlib.redirect_stdout(out),

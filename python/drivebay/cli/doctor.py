@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from drivebay.cli import options
-from drivebay.cli.output import print_json
+from drivebay.cli.output import print_json, show_wrapped
 from drivebay.common.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -57,18 +55,9 @@ def _print_group(group: str, findings: list[Finding]) -> None:
         state = f"{finding.state:<7}"
         if colour:
             state = f"\033[{STYLES[finding.state]}m{state}\033[0m"
-        print(f"  {state}  {finding.name:<{wide}}  {finding.found}")
+        show_wrapped(finding.found, f"  {state}  {finding.name:<{wide}}  ", wide + 13)
         if finding.state != "ok":
-            _print_wrapped(f"needed for: {finding.needed_for}")
-            _print_wrapped(f"{'to get it' if finding.state == 'missing' else 'so'}: {finding.get}")
+            how = "to get it" if finding.state == "missing" else "so"
+            show_wrapped(finding.needed_for, f"{INDENT}needed for: ")
+            show_wrapped(finding.get, f"{INDENT}{how}: ")
     print()
-
-
-def _print_wrapped(text: str) -> None:
-    """Prints text, wrapped on a terminal, and as one line in a pipe, so that it can be searched."""
-    lines = [text]
-    if sys.stdout.isatty():
-        width = max(20, shutil.get_terminal_size().columns - len(INDENT) - 1)
-        lines = textwrap.wrap(text, width, subsequent_indent="  ")
-    for line in lines:
-        print(f"{INDENT}{line}")

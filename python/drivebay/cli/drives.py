@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from drivebay.cli import complete, options
@@ -79,19 +80,18 @@ def drives(
         ("class", "virtual drive", "capacity", "interface", "media", "title"),
         [
             (
-                ""
-                if previous is not None and previous.drive_class == p.drive_class
-                else p.drive_class,
+                "" if at else kind,
                 p.name,
                 units.si_bytes(p.capacity_bytes),
                 p.interface,
                 p.media,
                 p.title,
             )
-            for previous, p in zip([None, *catalog], catalog, strict=False)
+            for kind, group in groupby(catalog, key=lambda profile: profile.drive_class)
+            for at, p in enumerate(group)
         ],
     )
-    print("(stand-in): too little is published about the drive; drivebay drives NAME says what\n")
+    print("(stand-in): little is published about the drive; drivebay drives NAME says what\n")
     if not devices:
         print("no block devices on this machine")
         return
@@ -101,9 +101,7 @@ def drives(
             (
                 str(device.path),
                 units.si_bytes(device.capacity_bytes),
-                device.interface or "",
-                device.model or "",
-                device.serial or "",
+                *(part or "" for part in (device.interface, device.model, device.serial)),
                 _forbids(device),
             )
             for device in devices

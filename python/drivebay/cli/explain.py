@@ -171,23 +171,13 @@ def _side_by_side(a: Explained, b: Explained, names: tuple[str, str]) -> None:
 
     others = {load.label: load for load in b.loads}
     rows: list[tuple[str, ...]] = []
-    for load, gap in zip(
-        [load for load in a.loads if load.label in others], explaining.gaps(a, b), strict=True
-    ):
+    shared = [load for load in a.loads if load.label in others]
+    for load, gap in zip(shared, explaining.gaps(a, b), strict=True):
         other = others[load.label]
-        whole = (load.label, "all", f"{gap.a_us:,.4g}", f"{gap.b_us:,.4g}", _gap(gap.us))
-        rows.append(whole)
-        stages = ordered({entry.stage for which in (load, other) for entry in which.stages})
-        rows += [
-            (
-                "",
-                stage,
-                f"{load.mean_us(stage):,.4g}",
-                f"{other.mean_us(stage):,.4g}",
-                _gap(other.mean_us(stage) - load.mean_us(stage)),
-            )
-            for stage in stages
-        ]
+        rows.append((load.label, "all", f"{gap.a_us:,.4g}", f"{gap.b_us:,.4g}", _gap(gap.us)))
+        for stage in ordered({entry.stage for which in (load, other) for entry in which.stages}):
+            own, theirs = load.mean_us(stage), other.mean_us(stage)
+            rows.append(("", stage, f"{own:,.4g}", f"{theirs:,.4g}", _gap(theirs - own)))
     table(("load", "stage", f"{names[0]}, µs", f"{names[1]}, µs", "gap, µs"), rows, right=(2, 3, 4))
 
 

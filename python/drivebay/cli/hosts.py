@@ -33,10 +33,7 @@ def hosts(as_json: options.Json = False) -> None:
             for host in known
         ],
     )
-    print()
-    print(
-        'AHCI, NVMe: processor time per command; "serial" is the part that blocks other commands.'
-    )
+    print('\nAHCI, NVMe: processor time per command; "serial": the part that blocks others.')
 
 
 def _cost(host: dict[str, Any], protocol: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli.options import argument
-from drivebay.cli.output import print_json, show
+from drivebay.cli.output import print_json, show, show_wrapped
 from drivebay.common.documents import printable
 from drivebay.common.errors import EXIT_CHECK_FAILED
 
@@ -40,15 +40,15 @@ def judge(
     rows = []
     with opened(files) as paths:
         for name, (_, judgements) in zip(files, judge_files(paths), strict=True):
-            lines = [str(name)]
+            rows += [{"file": printable(str(name)), **asdict(entry)} for entry in judgements]
+            if as_json:
+                continue
+            show(str(name))
             for entry in judgements:
-                rows.append({"file": printable(str(name)), **asdict(entry)})
-                lines += [f"  {entry.title}: {entry.verdict}"]
-                lines += [f"    job {entry.job}: {entry.reason}"]
+                show(f"  {entry.title}: {entry.verdict}")
+                show_wrapped(entry.reason, f"    job {printable(entry.job)}: ")
                 if entry.verdict in FLAWS:
-                    lines.append(f"    to settle it: {entry.settle}")
-            if not as_json:
-                show(*lines)
+                    show_wrapped(entry.settle, "    to settle it: ")
     if as_json:
         print_json(rows)
     if any(row["verdict"] == "shown" for row in rows):

@@ -42,4 +42,4 @@ def new_drive(
     path = Path(f"{name}.toml")
     profiles.from_document(documents.toml(text), where=str(path))
     files.write_new(path, text)
-    print(f"{path}: answer the questions in it, then run: drivebay review {path} --quick")
+    print(f"{path}: answer its questions, then run: drivebay review {path} --quick")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -14,6 +16,8 @@ from typing import Any
 from drivebay.common.documents import printable
 
 PIPE_WIDTH = 200
+WRAP_FROM = 24
+"""Length from which a cell without spaces may be broken."""
 
 
 _quiet = False
@@ -43,6 +47,16 @@ def say(line: str) -> None:
 def show(*lines: str) -> None:
     """Prints lines to stdout."""
     print("\n".join(map(printable, lines)))
+
+
+def show_wrapped(text: str, begin: str = "", indent: int | None = None) -> None:
+    """Prints text after `begin`: wrapped on a terminal, one line in a pipe, so that it can be
+    searched. Further lines are indented as `begin` is long, or by `indent`."""
+    indent = len(begin) if indent is None else indent
+    lines = [printable(text)]
+    if sys.stdout.isatty():
+        lines = textwrap.wrap(lines[0], max(20, shutil.get_terminal_size().columns - indent - 1))
+    print(begin + f"\n{' ' * indent}".join(lines))
 
 
 def say_unless_quiet(*lines: str) -> None:
@@ -113,15 +127,17 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, header in enumerate(headers):
-        shown.add_column(
-            Text(printable(header)), justify="right" if index in right else "left", overflow="fold"
-        )
-    for row in rows:
-        shown.add_row(*(Text(printable(cell)) for cell in row))
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(width=width, highlight=False)
+    style = "" if os.environ.get("NO_COLOR") else "bold"
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=style)
+    for index, header in enumerate(headers):
+        cells = [row[index] for row in rows]
+        are_names = all(" " not in cell and len(cell) < WRAP_FROM for cell in cells)
+        side = "right" if index in right else "left"
+        shown.add_column(Text(printable(header)), justify=side, no_wrap=are_names, overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(printable(cell)) for cell in row))
     with console.capture() as lines:
         console.print(shown)
     print("\n".join(line.rstrip() for line in lines.get().splitlines()))

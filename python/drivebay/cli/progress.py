@@ -33,7 +33,9 @@ LINE_EVERY_S = 5.0
 REFRESH_PER_S = 2
 LEARNING_S = 1.0
 """Time after which the expected total follows from the work done so far."""
-TELLING_PERCENT = 5
+SURE_S, SURE_SHARE = 2.0, 0.05
+"""Estimated work, as time or share of a review, that counts as much as work done; a guess."""
+TELLING_PERCENT = 25
 """Share done from which the remaining time is extrapolated; a guess."""
 
 
@@ -174,9 +176,10 @@ class ReviewProgress(Display):
         self._mutex = threading.Lock()
         self._weights = {step.test.id: step.estimate_s for step in plan.steps}
         self._done_s, self._begun = 0.0, self.bars.get_time()
-        about = f"about {units.duration(plan.total_s / jobs)}"
+        self._about_s = plan.total_s / jobs
+        about = f"about {units.duration(self._about_s)}"
         self.expected = f"{about} in total"
-        self._total = self.bars.add_task("total", total=plan.total_s, now=about)
+        self._total = self.bars.add_task("total", total=1.0, now=about)
         self._running: dict[str, tuple[float, TaskID]] = {}
         tests = f"{len(plan.steps)} test{'s' if len(plan.steps) > 1 else ''}"
         if not on_terminal():
@@ -223,11 +226,13 @@ class ReviewProgress(Display):
 
     def _update_total(self) -> None:
         running = [self._weights[id_] * self._share(t) for id_, (_, t) in self._running.items()]
-        done, seconds = self._done_s + sum(running), self.bars.get_time() - self._begun
-        self.bars.update(self._total, completed=done)
-        if done and seconds >= LEARNING_S:
-            total = sum(self._weights.values())
-            self.expected = f"about {units.duration(seconds * total / done)} in total"
+        share = (self._done_s + sum(running)) / sum(self._weights.values())
+        seconds = self.bars.get_time() - self._begun
+        if seconds >= LEARNING_S:
+            sure_s = max(SURE_S, SURE_SHARE * self._about_s)
+            slower = (seconds + sure_s) / (share * self._about_s + sure_s)
+            self.expected = f"about {units.duration(self._about_s * slower)} in total"
+        self.bars.update(self._total, completed=share, now=self.expected)
 
 
 class SweepProgress(Display):

@@ -17,7 +17,15 @@ import typer
 from drivebay.cli import complete, options, output
 from drivebay.cli import target as targets
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import number, print_json, say_unless_quiet, short, show, table
+from drivebay.cli.output import (
+    number,
+    print_json,
+    say_unless_quiet,
+    short,
+    show,
+    show_wrapped,
+    table,
+)
 from drivebay.common import units
 from drivebay.common.errors import DrivebayError, Interrupted, UserError
 
@@ -402,15 +410,18 @@ def _summarize(folder: Path, given: Options) -> None:
     if len(printed) < len(figures):
         print(f"{len(figures) - len(printed)} more figures: see the report, or use --all\n")
     if result.quick:
-        print(f"{SHORTENED}\n")
+        show_wrapped(SHORTENED)
+        print()
     if verdict := sentences(entries([computed])[0], ()):
-        print(*verdict, sep="\n", end="\n\n")
+        for sentence in verdict:
+            show_wrapped(sentence)
+        print()
     _print_conditions(conditions, tests=len(result.done))
     show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
         show(f"compare {short(comparison)}")
     if agreement := analysis.agreement(computed.drive if result.simulated else None):
-        print(agreement)
+        show_wrapped(agreement)
 
 
 def _compare_with_baseline(folder: Path, given: Path | None, *, intervals: bool) -> Path | None:
@@ -500,7 +511,7 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         right = tuple(used.index(at) for at in (2, 3, 4) if at in used)
         table([headers[at] for at in used], kept, right=right)
     for note in notes:
-        show(f"note  {note}")
+        show_wrapped(note, "note  ")
     print()
 
 
@@ -531,10 +542,12 @@ def _print_conditions(conditions: Conditions, *, tests: int) -> None:
         ids = "" if len(warning.test_ids) == tests else ", ".join(warning.test_ids)
         less = f"weaker in {others} more test{'s' if others > 1 else ''}" if others else ""
         ids = "; ".join(filter(None, (ids, less)))
-        show(f"warning {warning.sentence}" + (f" ({ids})" if ids else ""))
+        show_wrapped(warning.sentence + (f" ({ids})" if ids else ""), "warning ")
     for test_id, count in conditions.interruptions.items():
         times = "once" if count == 1 else f"{count} times"
-        show(f"note    {test_id} was interrupted {times} and restarted from the beginning")
+        show_wrapped(
+            f"{test_id} was interrupted {times} and restarted from the beginning", "note    "
+        )
     if conditions.warnings or conditions.interruptions:
         print()
 

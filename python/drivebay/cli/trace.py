@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import known, print_json, say, say_notes, table
+from drivebay.cli.output import known, print_json, say, say_notes, say_unless_quiet, table
 from drivebay.common import units
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def convert(
     trace = traces.file_source(source, from_, time_unit=time_unit, columns=columns)
     summary = traces.convert(trace, out, to=to, force=force)
     say_notes(summary.notes)
-    say(f"converted: {summary.requests:,} requests, read as {summary.format}")
+    say_unless_quiet(f"converted: {summary.requests:,} requests, read as {summary.format}")
     print(out)
 
 
@@ -173,7 +173,7 @@ def synth(
     source = traces.source(name, scale=scale, seed=seed)
     if out is not None:
         made = traces.convert(source, out, to=to, force=force, option="--out")
-        say(f"synthesized: {made.requests:,} requests of {name}, seed {seed}")
+        say_unless_quiet(f"synthesized: {made.requests:,} requests of {name}, seed {seed}")
     if out is None or png is not None or as_json:
         described = traces.info(source)
         if png is not None:
