@@ -1089,13 +1089,14 @@ class VirtualDrive:
     def live(
         self,
         /,
+        began: Mark,
         since: Mark,
         times: SupportsFloat | SupportsIndex,
         seconds: SupportsFloat | SupportsIndex,
     ) -> None:
         """
-        Repeats the activity since the mark `times` times, over `seconds` seconds, without
-        simulating it.
+        Repeats the activity since the mark `since` `times` times, over `seconds` seconds, without
+        simulating it. `began` is a mark of the beginning of the load.
         """
     def mark(self, /) -> Mark:
         """Returns a mark of the drive's present state, for `live`."""
