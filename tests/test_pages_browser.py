@@ -118,7 +118,7 @@ def test_every_control_is_reached_by_keyboard_and_shows_that(
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bench"])
 def test_a_print_is_in_light_colours(browser: Any, pages: dict[str, Path], kind: str) -> None:
-    tab = opened(browser, pages, kind, color_scheme="dark", details=False)
+    tab = Tab(browser, pages[kind], color_scheme="dark", details=False)
     tab.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     tab.page.emulate_media(media="print")
     ground = tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
