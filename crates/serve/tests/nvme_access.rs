@@ -68,7 +68,7 @@ fn hosts_see_the_paths_of_a_drive_with_two_portals() {
     let id = rig.identify(&mut first.admin, Cns::Controller);
     let id = IdentifyController::read_from_bytes(&id).unwrap();
     assert_eq!((id.cmic, id.anacap, id.anatt), (0b1011, 0x5f, 10));
-    assert_eq!((id.anagrpmax.get(), id.nanagrpid.get()), (1, 1));
+    assert_eq!((id.anagrpmax.get(), id.nanagrpid.get(), id.mnan.get()), (1, 1, id.nn.get()));
     assert_eq!(id.oaes.get() & 1 << 11, 1 << 11);
     let id = rig.identify(&mut first.admin, Cns::Namespace);
     let id = IdentifyNamespace::read_from_bytes(&id).unwrap();

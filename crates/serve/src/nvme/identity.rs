@@ -278,6 +278,8 @@ impl Identity {
                 id.oaes = (id.oaes.get() | ACCESS_NOTICES).into();
                 (id.anatt, id.anacap) = (access::TRANSITION_S, access::CAPABILITIES);
                 (id.anagrpmax, id.nanagrpid) = (access::GROUP.into(), access::GROUP.into());
+                // Required with these states; Linux refuses a controller without it.
+                id.mnan = (NAMESPACES_MAX as u32).into();
             }
             id.ioccsz = ((64 + CAPSULE_DATA_MAX) / 16).into();
             id.iorcsz = 1.into();
