@@ -478,6 +478,7 @@ def changed(text: str, draw: random.Random) -> str:
     """The text with a few numbers, letters or lines replaced, left out or doubled."""
     tokens = ("", "0", "9" * 17, "9" * 400, "-1", "nan", "inf", "1e999", ":", "(", "[Mix]", "\0")
     for _ in range(draw.randint(1, 4)):
+        text = text or " "
         at, length = draw.randrange(len(text)), draw.randint(0, 12)
         match draw.randrange(3):
             case 0:

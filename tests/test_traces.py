@@ -97,7 +97,12 @@ def test_info_as_text(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_run(["trace", "info", "t.csv"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"addresses +4\.1 KB to 12\.3 KB", text)
-    for line in (r"format +msr \(3 of 3 lines fit\)", r"footprint +8\.2 KB", r"4KB +66\.7%", r"1 +100\.0%"):
+    for line in (
+        r"format +msr \(3 of 3 lines fit\)",
+        r"footprint +8\.2 KB",
+        r"4KB +66\.7%",
+        r"1 +100\.0%",
+    ):
         assert re.search(line, text), text
 
 

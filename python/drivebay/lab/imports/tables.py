@@ -24,6 +24,7 @@ from drivebay.definitions.suites.model import Unknown
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile, rates_only
 from drivebay.results.records import PhaseResult
+from drivebay.targets.fio.figures import Unreadable
 
 LAYOUTS = documents.beside(__file__, "tables.toml")["layouts"]
 SECTOR = 512
@@ -33,8 +34,8 @@ Row = dict[str, str]
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
-    """Reads a table of any of the layouts. Raises UserError if there is none, or a row cannot be
-    read or has no load."""
+    """Reads a table of any of the layouts. Raises UserError if no row moved data; Unreadable for an
+    impossible figure."""
     shown = printable(str(path))
     lines = text_of(path, named("elbencho").again).split("\n")
     layout, alike = next(
@@ -42,11 +43,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     )
     again, warnings, phases = named(layout["importer"]).again, {layout["note"]}, []
     for label, rows in alike.items():
-        try:
-            made = _phase(label, rows, layout, time_scale, warnings)
-        except (KeyError, ValueError) as problem:
-            reason = f"{shown}: row {printable(label)} cannot be read: {problem}"
-            raise UserError(reason, again) from None
+        made = _phase(label, rows, layout, time_scale, warnings)
         phases += [made] if made else []
     if not phases:
         raise UserError(f"{shown} has no row that was run", again)
@@ -103,7 +100,8 @@ def _phase(
     seconds = sum(columns("milliseconds")) / 1000
     reads = columns("reads") or [100 * counts[0] / iops]
     if "ways" in layout:
-        reads = [layout["ways"][rows[0][layout["label"]]]]
+        name = rows[0][layout["label"]]
+        reads = [layout["ways"].get(name, 100 * name.startswith("READ"))]
     spent = sum(time * count for time, count in zip(times, counts, strict=True)) / iops
     block = sum(columns("block")) or bytes_per_s / iops
     unknown: tuple[Unknown, ...] = () if "depth" in layout else ("pattern", "queue_depth")
@@ -126,9 +124,9 @@ def _phase(
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:
-    """Mean of a column; an empty cell is 0. Raises ValueError for another text."""
+    """Mean of a column; an empty cell is 0. Raises Unreadable for another text."""
     cells = [row[name] or "0" for row in rows]
     for cell in cells:
         if not _NUMBER.fullmatch(cell):
-            raise ValueError(f"{name} is {printable(cell[:40])}")
+            raise Unreadable(f"{name} is {cell[:40]!r}; must be a number, 0 or more")
     return sum(float(cell.replace(",", ".")) for cell in cells) / len(cells)
