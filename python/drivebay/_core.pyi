@@ -150,12 +150,12 @@ class CrashStates:
     def enumerate(self, /, most: SupportsIndex, seed: SupportsIndex) -> tuple[list[str], Any]:
         """
         Returns the names of distinct states, at most `most`, and their coverage: cuts,
-        cuts_visited, cuts_exhausted, choices_log2, states, volatile_max.
+        cuts_visited, cuts_exhausted, choices_log2, states, volatile_max, damaged.
         """
     def info(self, /) -> Any:
         """
         Returns a description of the recording: drive, capacity_bytes, is_truncated, writes, flushes
-        (including FUA), written_bytes, distinct_bytes, marks, rules.
+        (including FUA), fua, written_bytes, distinct_bytes, marks, rules.
         """
     def last(self, /) -> str | None:
         """Returns the last state, in which nothing is lost; None if there is no command."""
