@@ -305,6 +305,7 @@ def test_a_worker_of_another_build_is_refused_and_writes_nothing(
         engine.run(made, store, Watched(), resume=True)
 
 
+@pytest.mark.filterwarnings("ignore:some runs did not reach a steady state")
 def test_a_sweep_from_python_finds_its_drive_beside_its_file_and_gives_a_table(
     tmp_path: Path,
 ) -> None:
