@@ -59,7 +59,6 @@ BUILD = frozenset(
         "register_writes",
         "reserve_superblocks",
         "streams",
-        "transfer_max_kib",
     }
 )
 """Keys that define the drive or host: counts, and sizes defined by a standard."""
