@@ -70,6 +70,7 @@ __all__ = [
 ]
 
 _ERRORS = ("DrivebayError", "EnvironmentProblem", "UserError")
+# In which module each public name lies, and as what; None is the module itself.
 _HOMES: dict[str, tuple[str, str | None]] = {
     **{name: ("drivebay.library", name) for name in __all__},
     **{name: ("drivebay.common.errors", name) for name in _ERRORS},
@@ -81,7 +82,6 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "review": ("drivebay.review", None),
     "sweep": ("drivebay.lab.sweep", None),
 }
-"""In which module each public name lies, and as what; None is the module itself."""
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,9 @@ FIRST = {"pattern", "offsets", "streams", "read_percent", "block_bytes", "block_
 FIRST |= {"queue_depth", "queues"}
 """Fields of a load in the first shipped results."""
 
+# Fields of a workload, a step or a phase that were added after the first shipped results, with
+# the values that have no effect. Every added field of a step or phase belongs here, so that
+# earlier runs keep their fingerprint.
 LATER: dict[str, Any] = {
     "columns": None,
     "handle_by": None,
@@ -23,10 +26,6 @@ LATER: dict[str, Any] = {
     "together": False,
     "unknown": [],
 } | {name: field.default for name, field in LoadFields.model_fields.items() if name not in FIRST}
-"""Fields of a workload, a step or a phase that were added after the first shipped results, with
-the values that have no effect. Every added field of a step or phase belongs here, so that earlier
-runs keep their fingerprint.
-"""
 
 
 def how(test: Test) -> str:

@@ -12,8 +12,8 @@ from operator import attrgetter
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.review import Review
 
+# The parts of a test that define how it was run.
 WAY = attrgetter("prepare", "phases", "metric_window_s")
-"""The parts of a test that define how it was run."""
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from drivebay.analysis.replicates import Points
 
 Floats = npt.NDArray[np.float64]
 BINS = 6
+# A variance below this share of the mean's square is rounding, not variation.
 MEANINGLESS = 1e-12
-"""A variance below this share of the mean's square is rounding, not variation."""
 
 
 @dataclass(frozen=True)

@@ -20,19 +20,19 @@ from drivebay.analysis.figures import Measured, PhaseFigures
 from drivebay.analysis.stages import OverTime, StageShare, meaning, ordered
 from drivebay.definitions.suites import spoken
 
+# Smallest share at which a sentence names a stage.
 WORTH_PERCENT = 10.0
-"""Smallest share at which a sentence names a stage."""
+# Latencies that differ by less are reported as equal.
 SAME_PERCENT = 1.0
-"""Latencies that differ by less are reported as equal."""
 NAMED_MAX = 3
+# Utilization from which a part of the drive is said to set the rate.
 FULL_PERCENT = 90.0
-"""Utilization from which a part of the drive is said to set the rate."""
+# Names of the drive's parts, by metric of a phase.
 PARTS = {
     "busy_flash_core_percent": "flash core",
     "busy_dies_percent": "dies",
     "busy_channels_percent": "channels",
 }
-"""Names of the drive's parts, by metric of a phase."""
 
 
 @dataclass(frozen=True)

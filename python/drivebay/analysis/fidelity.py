@@ -30,26 +30,25 @@ from drivebay.definitions.suites import Test
 FILE = "fidelity"
 MODERN = "fidelity-modern"
 RECORDED = "validation-run"
+# Half of a 90 % interval, in standard deviations.
 Z_90 = 1.645
-"""Half of a 90 % interval, in standard deviations."""
+# A kind of figures with fewer predicted rows has no interval.
 FEWEST_ROWS = 10
-"""A kind of figures with fewer predicted rows has no interval."""
+# Smallest number of groups that tells how much groups differ.
 FEWEST_GROUPS = 3
-"""Smallest number of groups that tells how much groups differ."""
+# Units of figures that have an interval.
 UNITS = frozenset({"IOPS", "MB/s", "MiB/s", "µs", "ms", "s", "h", "W"})
-"""Units of figures that have an interval."""
+# Printed in place of the interval of a kind that has too few rows.
 NO_ROW = "no row like it"
-"""Printed in place of the interval of a kind that has too few rows."""
 RATES = frozenset({"IOPS", "MB/s"})
+# Relative standard deviation and unit, by test and key of a figure.
 Spreads = Mapping[str, Mapping[str, Sequence[Any]]]
-"""Relative standard deviation and unit, by test and key of a figure."""
 Ends = tuple[float, float]
+# A row of the recorded run; `off` is the logarithm of the published value over the predicted one,
+# for rows that intervals come from.
 Row = Mapping[str, Any]
-"""A row of the recorded run; `off` is the logarithm of the published value over the predicted one,
-for rows that intervals come from.
-"""
+# Classes of rows, which `lab.validate.score` defines.
 CLASSES = PREDICTED, CONTRADICTED, FITTED = "predicted", "contradicted", "fitted"
-"""Classes of rows, which `lab.validate.score` defines."""
 
 
 @dataclass(frozen=True)

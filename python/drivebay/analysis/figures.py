@@ -25,12 +25,12 @@ SAMPLES = "samples of 1 s"
 IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
 TOO_SHORT = "the run is shorter than one second"
+# The reviews' limits for slow I/Os: figures give the share above each.
 SLOW_MS = (10, 100)
-"""The reviews' limits for slow I/Os: figures give the share above each."""
+# Loads up to this block size are described by their IOPS, larger ones by their data rate.
 SMALL_BLOCK_BYTES = 8192
-"""Loads up to this block size are described by their IOPS, larger ones by their data rate."""
+# Share of the seconds with a reduced rate from which a test counts as throttled.
 THROTTLED_FROM = 0.1
-"""Share of the seconds with a reduced rate from which a test counts as throttled."""
 
 
 @dataclass(frozen=True)

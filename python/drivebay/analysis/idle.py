@@ -18,10 +18,9 @@ from drivebay.definitions.suites import Test
 Phases = tuple[PhaseFigures, ...]
 WOKEN = "woken"
 CUT = "the load is shorter than the idle time, as with --quick: power needs the full test"
+# Share of a rest that the load must cover for its power to be computed; a load may end a little
+# early.
 WHOLE = 0.98
-"""Share of a rest that the load must cover for its power to be computed; a load may end a little
-early.
-"""
 UNKNOWN = "real drives do not report sleep: compare the latency with and without idle time"
 
 

@@ -19,18 +19,18 @@ LOW = "latency at low load"
 TAILS = "tails of latency"
 BEHIND = "writes behind the cache"
 HEAT = "temperature and power"
+# Kind of a figure that no published row is about.
 OTHER = ""
-"""Kind of a figure that no published row is about."""
 KINDS = (HEAT, TAILS, MIXED, BEHIND, BLOCKS, SATURATED, LOW)
 TAIL = re.compile(r"(^|_)(p9\d|max|longest)")
 TIMES = frozenset({"us", "µs", "ms", "s"})
 HEATS = frozenset({"W", "mW", "C", "°C"})
+# Most outstanding I/Os of a low load: AnandTech's mean of the depths 1, 2 and 4.
 LOW_DEPTH = 4
-"""Most outstanding I/Os of a low load: AnandTech's mean of the depths 1, 2 and 4."""
+# Smallest block with which one sequential request at a time is limited by the data rate.
 STREAM_BYTES = 128 * 1024
-"""Smallest block with which one sequential request at a time is limited by the data rate."""
+# Kinds of tests that write until the drive must collect garbage.
 WRITES_ON = frozenset({"ageing", "consistency", "rounds", "saturation", "waf"})
-"""Kinds of tests that write until the drive must collect garbage."""
 
 
 def kind_of(test: Test, key: str, unit: str, unit_bytes: int) -> str:

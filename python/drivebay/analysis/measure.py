@@ -203,6 +203,7 @@ def _ladder(test: Test, phases: Phases) -> Measured:
     return Measured(test, phases, by_key(rows), main)
 
 
+# Function for each kind of test; a new kind needs one function and one line here.
 KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "ageing": loads.ageing,
     "cache": caches.cache,
@@ -224,4 +225,3 @@ KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "waf": service.waf,
     "working-set": service.working_set,
 }
-"""Function for each kind of test; a new kind needs one function and one line here."""

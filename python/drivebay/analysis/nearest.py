@@ -15,12 +15,12 @@ from drivebay.common import units
 from drivebay.definitions.suites import Workload, spoken
 
 Load = dict[str, Any]
+# Largest factor between sizes or depths of similar loads.
 NEAR_SIZE = NEAR_DEPTH = 2.0
-"""Largest factor between sizes or depths of similar loads."""
+# Largest difference in the share of reads, in percent of all I/Os.
 NEAR_READS = 10.0
-"""Largest difference in the share of reads, in percent of all I/Os."""
+# Loads of blocks up to this size are described in IOPS, larger ones in MB/s.
 SMALL_BYTES = 8192
-"""Loads of blocks up to this size are described in IOPS, larger ones in MB/s."""
 RATES = ("IOPS", "MB/s")
 
 

@@ -15,8 +15,8 @@ from drivebay.analysis.figures import SLOW_MS, Figure, PhaseFigures, iops, per_i
 from drivebay.definitions.suites import spoken
 from drivebay.results.records import PhaseResult
 
+# Relative difference below which both kinds of write amplification are one figure.
 ROUNDED = 0.005
-"""Relative difference below which both kinds of write amplification are one figure."""
 PEAKS = {"power_w_peak_100ms": "highest 100 ms", "power_w_peak_1s": "highest second"}
 
 

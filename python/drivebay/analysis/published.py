@@ -20,8 +20,8 @@ from drivebay.common import data
 
 Verdict = Literal["within", "off", "shortened", "not measured"]
 
+# Unit of our figures and factor, by published unit.
 UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3)}
-"""Unit of our figures and factor, by published unit."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from typing import Any
 from drivebay.common.errors import UserError
 
 CONFIDENCE = 0.95
+# Smallest number of replicates at which a run may stop, however similar they are.
 FEWEST = 5
-"""Smallest number of replicates at which a run may stop, however similar they are."""
 
 
 def next_look(n: int) -> int:

@@ -16,8 +16,8 @@ from drivebay.analysis.phases import absent, of_amplification, of_phases, percen
 from drivebay.definitions.suites import Test, spoken
 
 Phases = tuple[PhaseFigures, ...]
+# The percentile that represents a load in the short table.
 SERVED = 99.9
-"""The percentile that represents a load in the short table."""
 
 
 def qos(test: Test, phases: Phases) -> Measured:

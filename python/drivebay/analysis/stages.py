@@ -15,6 +15,7 @@ import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
 
+# Title and meaning of each stage, in the order in which an I/O passes them.
 STAGES: dict[str, tuple[str, str]] = {
     "host": ("Host", "host software and protocol"),
     "link": ("Link", "PCIe or SATA transfer"),
@@ -27,9 +28,8 @@ STAGES: dict[str, tuple[str, str]] = {
     "gc": ("Garbage collection", "waiting for garbage collection"),
     "throttle": ("Throttling", "thermal throttling"),
 }
-"""Title and meaning of each stage, in the order in which an I/O passes them."""
+# Largest number of intervals of a phase over time.
 INTERVALS_MAX = 120
-"""Largest number of intervals of a phase over time."""
 
 
 @dataclass(frozen=True)

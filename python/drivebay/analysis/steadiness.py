@@ -16,10 +16,9 @@ import numpy.typing as npt
 from drivebay.definitions.suites.parts import Steady
 
 RULE = Steady()
+# guess: minimum share of the programmed flash that is erased in a steady state; below 1, because
+# superblocks are large.
 FREED = 0.8
-"""guess: minimum share of the programmed flash that is erased in a steady state; below 1, because
-superblocks are large.
-"""
 UNKNOWN = f"shorter than {RULE.window_rounds} s"
 
 

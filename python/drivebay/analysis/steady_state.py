@@ -21,8 +21,8 @@ from drivebay.analysis.figures import (
 from drivebay.analysis.phases import of_any_phase, of_phases
 from drivebay.definitions.suites import Test
 
+# Length of the first figure's window: SNIA's rounds take a minute.
 FIRST_S = 60
-"""Length of the first figure's window: SNIA's rounds take a minute."""
 
 
 def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:

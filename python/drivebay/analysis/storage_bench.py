@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+# Largest plausible difference between the two sides of Little's law.
 LITTLE_PERCENT = 1.0
-"""Largest plausible difference between the two sides of Little's law."""
+# Least depth of each bucket, and its name in the published tables.
 DEPTHS = {1: "1", 2: "2", 3: "3", 4: "4-5", 6: "6-10", 11: "11-20", 21: "21-32", 33: ">32"}
-"""Least depth of each bucket, and its name in the published tables."""
 
 
 @dataclass(frozen=True)

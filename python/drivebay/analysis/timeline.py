@@ -20,10 +20,10 @@ from drivebay.results.records import SENSORS
 Floats = npt.NDArray[np.float64]
 Marked = npt.NDArray[np.bool_]
 MB = 1e6
+# guess: below this share of the median of the other seconds, throttling reduces the rate.
 CUT = 0.9
-"""guess: below this share of the median of the other seconds, throttling reduces the rate."""
+# guess: throttling that takes a smaller share of the latency is a light step.
 HEAT_PERCENT = 10.0
-"""guess: throttling that takes a smaller share of the latency is a light step."""
 
 _KNOWN = {
     *("second", "phase", "reads", "writes", "read_bytes", "write_bytes"),

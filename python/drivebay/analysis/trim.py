@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+# Names of the kinds of data in a sentence, if they differ from the kinds.
 READS = {"mixed": "mixed data", "other": "other data", "ones": "0xFF bytes"}
-"""Names of the kinds of data in a sentence, if they differ from the kinds."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Any
 from drivebay.analysis import fidelity, published
 from drivebay.common import data
 
+# guess: an error by this factor changes a buyer's mind.
 FAR = 1.5
-"""guess: an error by this factor changes a buyer's mind."""
 FURTHEST = 2
 Row = Mapping[str, Any]
 

@@ -16,24 +16,13 @@ if TYPE_CHECKING:
     from drivebay.analysis.replicates import Estimate
     from drivebay.library.life import Age, Life
 
+# Most rows of the table of ages.
 ROWS = 12
-"""Most rows of the table of ages."""
 
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay age 980-pro-1tb
-  drivebay age 980-pro-1tb --load client --dwpd 0.5 --chart life.svg
-  drivebay age sm951-ahci-512 --load random --until 100%
-
-\b
-The load is simulated in short windows, on a drive with smaller blocks. Wear
-and time between two windows are extrapolated. Method and error:
-docs/concepts/life.md.""",
-)
+@app.command()
 def age(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
     load: str = option(
@@ -65,6 +54,15 @@ def age(
     """Age a drive under a load: wear, errors, spares, write amplification.
 
     The table shows one life. The interval below it covers lives with different seeds.
+
+    Examples:
+      drivebay age 980-pro-1tb
+      drivebay age 980-pro-1tb --load client --dwpd 0.5 --chart life.svg
+      drivebay age sm951-ahci-512 --load random --until 100%
+
+    The load is simulated in short windows, on a drive with smaller blocks. Wear
+    and time between two windows are extrapolated. Method and error:
+    docs/concepts/life.md.
     """
     from drivebay import library
     from drivebay.cli.progress import status

@@ -10,6 +10,7 @@ import typer
 
 from drivebay.cli.options import SETTINGS, Group
 
+# Commands by task, in the order of the help.
 PANELS = {
     "Review drives": (
         "review",
@@ -37,7 +38,6 @@ PANELS = {
     "Data": ("query", "import", "judge"),
     "This machine": ("doctor", "bench"),
 }
-"""Commands by task, in the order of the help."""
 
 
 class Verbs(MutableMapping[str, Any]):

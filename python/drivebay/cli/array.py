@@ -16,16 +16,7 @@ if TYPE_CHECKING:
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay array pm9a3-960 --level 5 --members 4
-  drivebay array sm951-nvme-512 --level 1 --members 2
-  drivebay array pm9a3-960 --level 6 --members 8 --rebuild-rate 205
-
-\b
-Model of md and its limits: docs/concepts/arrays.md.""",
-)
+@app.command()
 def array(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
     level: Literal["0", "1", "10", "5", "6"] = option(
@@ -58,6 +49,13 @@ def array(
 
     The same loads run on one drive, on the array (as Linux md builds it), on the
     array with a failed member, and while a new member is rebuilt.
+
+    Examples:
+      drivebay array pm9a3-960 --level 5 --members 4
+      drivebay array sm951-nvme-512 --level 1 --members 2
+      drivebay array pm9a3-960 --level 6 --members 8 --rebuild-rate 205
+
+    Model of md and its limits: docs/concepts/arrays.md.
     """
     from drivebay import library
     from drivebay.cli.progress import status

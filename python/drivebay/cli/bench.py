@@ -10,13 +10,7 @@ from drivebay.common import units
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay bench
-  drivebay bench --json > bench.json
-  drivebay bench 980-pro-1tb p41-plus-1tb    compared with the SM951"""
-)
+@app.command()
 def bench(
     drives: list[str] | None = argument(
         "DRIVE...", "Measure only random reads and writes of these drives, compared with the SM951."
@@ -28,6 +22,11 @@ def bench(
     One core simulates four workloads on a 512 GB drive in steady state, and random reads and writes
     on four recent drives. The table shows simulated I/Os per second, seconds, peak memory and write
     amplification.
+
+    Examples:
+      drivebay bench
+      drivebay bench --json > bench.json
+      drivebay bench 980-pro-1tb p41-plus-1tb    compared with the SM951
     """
     from drivebay.lab.bench import run_cases, run_drives
 

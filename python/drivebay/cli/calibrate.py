@@ -14,24 +14,7 @@ from drivebay.common.errors import EXIT_CHECK_FAILED
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay review /dev/sdX --destroy-data SERIAL --out mine
-  drivebay calibrate mine --from sm951-ahci-512 --out twin.toml \\
-      --fit nand.read_us --fit controller --hold-out mixed-random
-  drivebay review twin.toml                   the calibrated virtual drive
-  drivebay calibrate S085,S111 --from sm951-ahci-512 --out fit.toml \\
-      --fit nand.read_us
-  drivebay calibrate mine --from twin.toml --out closer.toml \\
-      --fit nand.read_us=60..90 --resume
-
-\b
-Exit codes: 0 every figure is within its bound (3 %; held-out figures 10 %;
-published figures as in drivebay validate); 1 a figure is out of its bound
-(the profile is written anyway); 2 wrong usage; 130 interrupted (continue with
---resume). See docs/concepts/calibration.md.""",
-)
+@app.command()
 def calibrate(
     data: str = argument(
         "DIR_OR_FIGURES",
@@ -67,6 +50,21 @@ def calibrate(
 
     It also lists the parameters that the data cannot identify: some only trade off against each
     other, others have no visible effect.
+
+    Examples:
+      drivebay review /dev/sdX --destroy-data SERIAL --out mine
+      drivebay calibrate mine --from sm951-ahci-512 --out twin.toml \\
+          --fit nand.read_us --fit controller --hold-out mixed-random
+      drivebay review twin.toml                   the calibrated virtual drive
+      drivebay calibrate S085,S111 --from sm951-ahci-512 --out fit.toml \\
+          --fit nand.read_us
+      drivebay calibrate mine --from twin.toml --out closer.toml \\
+          --fit nand.read_us=60..90 --resume
+
+    Exit codes: 0 every figure is within its bound (3 %; held-out figures 10 %;
+    published figures as in drivebay validate); 1 a figure is out of its bound
+    (the profile is written anyway); 2 wrong usage; 130 interrupted (continue with
+    --resume). See docs/concepts/calibration.md.
     """
     from drivebay.cli.progress import status
     from drivebay.lab import fit as calibration

@@ -22,12 +22,7 @@ SEED = 20150224
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay check-trim ./disk.img
-  drivebay check-trim /dev/sdX --destroy-data SERIAL --json"""
-)
+@app.command()
 def check_trim(
     drive: str = argument("DRIVE", "A file or block device."),
     destroy_data: options.DestroyData = None,
@@ -40,6 +35,10 @@ def check_trim(
     It writes a known pattern, discards a part of it, and reads it back. It reports what reads
     return (old data, zeros or other data, always the same or not), and compares that with the
     drive's claim. Exit code 1 if old data is left, neighbouring data is lost or the claim is wrong.
+
+    Examples:
+      drivebay check-trim ./disk.img
+      drivebay check-trim /dev/sdX --destroy-data SERIAL --json
     """
     from drivebay.targets.fio import trim
     from drivebay.targets.safety import target_device

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay compare drivebay-results/*
-  drivebay compare BASELINE OTHER --json"""
-)
+@app.command()
 def compare(
     folders: list[Path] = argument("DIR DIR...", "Result folders; the first is the baseline."),
     as_json: options.Json = False,
@@ -33,6 +28,10 @@ def compare(
     Percentages are differences from the first result. Unreadable results are skipped. Results with
     no test in common are compared load by load, each with the most similar one.
     For all figures and charts: drivebay report DIR DIR --out both.html
+
+    Examples:
+      drivebay compare drivebay-results/*
+      drivebay compare BASELINE OTHER --json
     """
     from drivebay import analysis
     from drivebay.analysis.comparable import run_differently

@@ -21,6 +21,7 @@ from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
 
 NAME = "drivebay.toml"
+# Options that the file may set, with their types.
 OPTIONS: dict[str, type] = {
     "all": bool,
     "host": str,
@@ -32,7 +33,6 @@ OPTIONS: dict[str, type] = {
     "seed": int,
     "suite": str,
 }
-"""Options that the file may set, with their types."""
 TYPES = {bool: "true or false", int: "a whole number", str: "a string"}
 
 

@@ -45,20 +45,7 @@ Rules = Annotated[
 ]
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay crash record sm951-nvme-256 --out kv.crash -- ./workload {}
-  drivebay crash record sm951-nvme-256 --capacity 1G --from db.img \\
-      --out db.crash -- sh -c './workload "$DRIVEBAY_NBD"'
-
-\b
-{} is a file with the drive's data (by nbdfuse); $DRIVEBAY_NBD is the drive's
-NBD address. The workload marks what it has committed with a line to the
-control socket:
-  echo "mark committed 17" | nc -UN "$DRIVEBAY_CONTROL"
-drivebay serve --record FILE records a drive that is served in any other way."""
-)
+@app.command()
 def record(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}.", autocompletion=complete.drives),
     command: list[str] = argument("-- COMMAND...", "Workload to run."),
@@ -77,6 +64,17 @@ def record(
     """Record the commands of a workload on a served drive, with their data.
 
     The exit code is that of the workload.
+
+    Examples:
+      drivebay crash record sm951-nvme-256 --out kv.crash -- ./workload {}
+      drivebay crash record sm951-nvme-256 --capacity 1G --from db.img \\
+          --out db.crash -- sh -c './workload "$DRIVEBAY_NBD"'
+
+    {} is a file with the drive's data (by nbdfuse); $DRIVEBAY_NBD is the drive's
+    NBD address. The workload marks what it has committed with a line to the
+    control socket:
+      echo "mark committed 17" | nc -UN "$DRIVEBAY_CONTROL"
+    drivebay serve --record FILE records a drive that is served in any other way.
     """
     more = {"image": image, "pace": pace, "seed": seed}
     raise SystemExit(_record(drive, changes, capacity, out, command, writeback, **more))
@@ -108,24 +106,7 @@ def _record(
     return code if code >= 0 else 128 - code
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay crash run kv.crash -- ./check {}
-  drivebay crash run kv.crash --workload './workload {}' --budget 1200 \\
-      --junit out.xml --sarif out.sarif -- ./check {}
-  drivebay crash run fs.crash --states 2000 -- e2fsck -fn {}
-  drivebay crash run kv.crash --drive 7450-pro-960 -- ./check {}
-  drivebay crash run kv.crash --ignore-flush -- ./check {}
-  drivebay crash run kv.crash --after created -- ./check {}
-
-\b
-{} is a file with a state; the check may write to it. $DRIVEBAY_MARK is the
-last mark before the cut, $DRIVEBAY_STATE the name of the state. The check
-exits with 0 if the state is good. Exit codes of run: 0 all states are good; 1
-some are not; 2 a pass proves nothing, because the check passes on an empty
-drive or the recording is cut short."""
-)
+@app.command()
 def run(
     recording: Path = argument("RECORDING", "Recording, or a log of Linux's dm-log-writes."),
     check: list[str] = argument("-- CHECK...", "Command that checks a state."),
@@ -171,6 +152,21 @@ def run(
 
     The drive's write buffer, mapping unit and power-loss protection decide which data it may
     lose. If there are too many states, a sample is checked, and the report says so.
+
+    Examples:
+      drivebay crash run kv.crash -- ./check {}
+      drivebay crash run kv.crash --workload './workload {}' --budget 1200 \\
+          --junit out.xml --sarif out.sarif -- ./check {}
+      drivebay crash run fs.crash --states 2000 -- e2fsck -fn {}
+      drivebay crash run kv.crash --drive 7450-pro-960 -- ./check {}
+      drivebay crash run kv.crash --ignore-flush -- ./check {}
+      drivebay crash run kv.crash --after created -- ./check {}
+
+    {} is a file with a state; the check may write to it. $DRIVEBAY_MARK is the
+    last mark before the cut, $DRIVEBAY_STATE the name of the state. The check
+    exits with 0 if the state is good. Exit codes of run: 0 all states are good; 1
+    some are not; 2 a pass proves nothing, because the check passes on an empty
+    drive or the recording is cut short.
     """
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.common.errors import UserError
@@ -253,21 +249,20 @@ def _fields(
     }
 
 
-@app.command(
-    "show",
-    epilog="""\b
-Examples:
-  drivebay crash show kv.crash                 contents of the recording
-  drivebay crash show kv.crash 12:lost:40      events that lead to a state
-  drivebay crash show kv.crash.run             verdicts""",
-)
+@app.command("show")
 def show_(
     place: Path = argument("RECORDING|FOLDER", "Recording, or folder of a run."),
     state: str | None = argument("STATE", "Name of a state."),
     drive: Rules = None,
     as_json: options.Json = False,
 ) -> None:
-    """Describe a recording, a run's verdicts, or the events that lead to a state."""
+    """Describe a recording, a run's verdicts, or the events that lead to a state.
+
+    Examples:
+      drivebay crash show kv.crash                 contents of the recording
+      drivebay crash show kv.crash 12:lost:40      events that lead to a state
+      drivebay crash show kv.crash.run             verdicts
+    """
     from drivebay.crash import run as runs
     from drivebay.crash import words
 
@@ -306,12 +301,7 @@ def _opened(place: Path, drive: str | None) -> Asked:
     return runs.Asked(**(fields | {"changes": run["rules"]}))
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay crash replay kv.crash 12:lost:40 --nbd unix:/tmp/state.sock
-  drivebay crash replay kv.crash.run 12:lost:40 --file state.img"""
-)
+@app.command()
 def replay(
     place: Path = argument("RECORDING|FOLDER", "Recording, or folder of a run."),
     state: str = argument("STATE", "Name of a state."),
@@ -319,7 +309,12 @@ def replay(
     file: Path | None = option("FILE", "Write the state to this new file."),
     drive: Rules = None,
 ) -> None:
-    """Recreate a state, as a file or as a served drive."""
+    """Recreate a state, as a file or as a served drive.
+
+    Examples:
+      drivebay crash replay kv.crash 12:lost:40 --nbd unix:/tmp/state.sock
+      drivebay crash replay kv.crash.run 12:lost:40 --file state.img
+    """
     from drivebay.common.errors import UserError
     from drivebay.crash import replay as replays
     from drivebay.crash import words

@@ -17,33 +17,7 @@ from drivebay.common import units
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive --control unix:/tmp/ctl
-  drivebay ctl /tmp/ctl status                 figures so far
-  drivebay ctl /tmp/ctl status --metrics       the same for Prometheus
-  drivebay ctl /tmp/ctl now                    clocks of drive and host
-  drivebay ctl /tmp/ctl events --follow        power cuts, faults, heat, hosts
-  drivebay ctl /tmp/ctl power-cut
-  drivebay ctl /tmp/ctl --drive db power-cut   one of several served drives
-  drivebay ctl /tmp/ctl power-on               after --after-cut refuse
-  drivebay ctl /tmp/ctl ambient 45
-  drivebay ctl /tmp/ctl ana-state 1 inaccessible   NVMe/TCP's first portal
-  drivebay ctl /tmp/ctl fault '{"kind": "hang", "for_s": 5}'
-  drivebay ctl /tmp/ctl no-faults
-  drivebay ctl /tmp/ctl resize 200G            NVMe hosts get a notice
-  drivebay ctl /tmp/ctl resize 2 64G           namespace 2
-  drivebay ctl /tmp/ctl snapshot aged          data, map, wear and heat
-  drivebay ctl /tmp/ctl restore aged           drops all connections
-  drivebay ctl /tmp/ctl forget aged
-  drivebay ctl /tmp/ctl clone aged FOLDER      files for another server
-
-\b
---metrics prints Prometheus' text format; drivebay serve --metrics serves it
-over HTTP. events --json prints one line per event. For all commands see
-docs/concepts/serving.md."""
-)
+@app.command()
 def ctl(
     socket: str = argument("SOCKET", "Control socket (serve --control), unix:PATH or PATH."),
     command: list[str] = argument("COMMAND...", "Command with its arguments; see the examples."),
@@ -59,7 +33,32 @@ def ctl(
     follow: bool = flag("--follow", "With events: print new events until the server ends."),
     as_json: options.Json = False,
 ) -> None:
-    """Query and control served drives."""
+    """Query and control served drives.
+
+    Examples:
+      drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive --control unix:/tmp/ctl
+      drivebay ctl /tmp/ctl status                 figures so far
+      drivebay ctl /tmp/ctl status --metrics       the same for Prometheus
+      drivebay ctl /tmp/ctl now                    clocks of drive and host
+      drivebay ctl /tmp/ctl events --follow        power cuts, faults, heat, hosts
+      drivebay ctl /tmp/ctl power-cut
+      drivebay ctl /tmp/ctl --drive db power-cut   one of several served drives
+      drivebay ctl /tmp/ctl power-on               after --after-cut refuse
+      drivebay ctl /tmp/ctl ambient 45
+      drivebay ctl /tmp/ctl ana-state 1 inaccessible   NVMe/TCP's first portal
+      drivebay ctl /tmp/ctl fault '{"kind": "hang", "for_s": 5}'
+      drivebay ctl /tmp/ctl no-faults
+      drivebay ctl /tmp/ctl resize 200G            NVMe hosts get a notice
+      drivebay ctl /tmp/ctl resize 2 64G           namespace 2
+      drivebay ctl /tmp/ctl snapshot aged          data, map, wear and heat
+      drivebay ctl /tmp/ctl restore aged           drops all connections
+      drivebay ctl /tmp/ctl forget aged
+      drivebay ctl /tmp/ctl clone aged FOLDER      files for another server
+
+    --metrics prints Prometheus' text format; drivebay serve --metrics serves it
+    over HTTP. events --json prints one line per event. For all commands see
+    docs/concepts/serving.md.
+    """
     from drivebay.common.errors import UserError
     from drivebay.serving import control
 

@@ -19,19 +19,11 @@ if TYPE_CHECKING:
 
 app = options.Verb()
 _ORDER = ("SATA", "PCIe, AHCI", "NVMe", "data center")
+# Fields of a virtual drive in `--json`.
 KEYS = ("name", "title", "drive_class", "capacity_bytes", "interface", "media", "stand_in")
-"""Fields of a virtual drive in `--json`."""
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay drives
-  drivebay drives 980-pro-1tb        facts of one drive, with sources
-  drivebay drives --ailments         faults and wear that a drive can have
-  drivebay drives 980-pro-1tb --aged 80%
-  drivebay drives --json"""
-)
+@app.command()
 def drives(
     name: str | None = argument(
         "NAME", "Show all facts of this catalog drive.", autocompletion=complete.drives
@@ -50,6 +42,13 @@ def drives(
 
     For each device it lists what prevents a test, for example a mounted file system or a partition
     table. Nothing is written or opened for writing.
+
+    Examples:
+      drivebay drives
+      drivebay drives 980-pro-1tb        facts of one drive, with sources
+      drivebay drives --ailments         faults and wear that a drive can have
+      drivebay drives 980-pro-1tb --aged 80%
+      drivebay drives --json
     """
     from drivebay.definitions import profiles
     from drivebay.targets.safety import blockdev

@@ -23,17 +23,17 @@ from drivebay.common.errors import (
 )
 
 LINE_MAX = 2000
+# Errors that no command checks for, as only the path itself can cause them.
 BAD_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
-"""Errors that no command checks for, as only the path itself can cause them."""
+# Output of a command line without arguments: common tasks and their commands.
 START = """\
 try         drivebay review sm951-ahci-512 --suite quick         in some seconds
 your disk   drivebay review disk.img --size 4G --suite quick     in two minutes
 compare     drivebay report --bench                              all drives
 throttling  drivebay review sm951-ahci-512 --only thermal-write  when, how far
 serve       drivebay serve sm951-ahci-512 --nbd unix:nbd.sock  more: drivebay -h"""
-"""Output of a command line without arguments: common tasks and their commands."""
+# Environment variable that a shell sets when it asks for completions.
 COMPLETING = "_DRIVEBAY_COMPLETE"
-"""Environment variable that a shell sets when it asks for completions."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

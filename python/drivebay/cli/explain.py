@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay explain drivebay-results/NAME random-read
-  drivebay explain DIR random-read --against OTHER_DIR
-  drivebay report DIR OTHER_DIR --out both.html     as charts
-  drivebay explain DIR thermal-write --json"""
-)
+@app.command()
 def explain(
     folder: Path = argument("DIR", "Result folder of a review."),
     test: str = argument(
@@ -42,6 +35,12 @@ def explain(
 
     A real drive has no visible stages. The report shows the same data as charts under each test; a
     report of two drives shows the gap between them.
+
+    Examples:
+      drivebay explain drivebay-results/NAME random-read
+      drivebay explain DIR random-read --against OTHER_DIR
+      drivebay report DIR OTHER_DIR --out both.html     as charts
+      drivebay explain DIR thermal-write --json
     """
     from drivebay.analysis import explain as explaining
 
@@ -70,8 +69,8 @@ def explain(
 
 
 LOADS_ON_A_LINE = 4
+# Width of the text in characters, also in a pipe.
 WIDTH = 80
-"""Width of the text in characters, also in a pipe."""
 
 
 def _explained(folder: Path, test: str) -> Explained:

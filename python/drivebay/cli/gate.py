@@ -28,19 +28,7 @@ Drive = Annotated[
 ]
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay gate record --out base -- sh -c '"$OLDPWD"/bench --dir .'
-  drivebay gate record --out base --setup 'pgbench -i' -- pgbench -t 1000
-  drivebay gate record --out base --fs none -- ./bench {}
-
-\b
-The command runs in the root of a new file system on a virtual drive (needs
-root); $OLDPWD is the folder that you called from. With --fs none, {} is a
-file with the drive's data (by nbdfuse) and $DRIVEBAY_NBD its NBD address.
-The exit code is that of the first run that fails, which ends the recording."""
-)
+@app.command()
 def record(
     command: list[str] = argument("-- COMMAND...", "Program to record."),
     out: Path = option("FOLDER", "New folder for the recordings."),
@@ -51,7 +39,18 @@ def record(
     ),
     setup: str | None = option("COMMAND", "Run this in the file system first, unrecorded."),
 ) -> None:
-    """Record the requests of a program on a served virtual drive, without data."""
+    """Record the requests of a program on a served virtual drive, without data.
+
+    Examples:
+      drivebay gate record --out base -- sh -c '"$OLDPWD"/bench --dir .'
+      drivebay gate record --out base --setup 'pgbench -i' -- pgbench -t 1000
+      drivebay gate record --out base --fs none -- ./bench {}
+
+    The command runs in the root of a new file system on a virtual drive (needs
+    root); $OLDPWD is the folder that you called from. With --fs none, {} is a
+    file with the drive's data (by nbdfuse) and $DRIVEBAY_NBD its NBD address.
+    The exit code is that of the first run that fails, which ends the recording.
+    """
     from drivebay.gate.record import record as run
 
     code = run(
@@ -66,12 +65,7 @@ def record(
     raise SystemExit(code if code >= 0 else 128 - code)  # a shell's exit code for a signal
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay gate time base
-  drivebay gate time base/1.requests --drive sm951-nvme-256 --json"""
-)
+@app.command()
 def time(
     place: Path = argument("RECORDING|FOLDER", "Recording, or folder of recordings."),
     drive: Drive = DRIVE,
@@ -82,6 +76,10 @@ def time(
 
     Each request waits for those that had completed before it in the recording. The drive is full
     at the start. The same recording gives the same figures on any machine.
+
+    Examples:
+      drivebay gate time base
+      drivebay gate time base/1.requests --drive sm951-nvme-256 --json
     """
     from statistics import median
 
@@ -118,17 +116,7 @@ def _figure(name: str, value: float) -> str:
     return units.si_bytes(value) if unit == "B" else f"{value:,.6g} {unit}".strip()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay gate compare base new
-  drivebay gate compare base new --threshold 0.5 --drive sm951-nvme-256
-  drivebay gate compare base new >> "$GITHUB_STEP_SUMMARY"
-
-\b
-The output is a Markdown table with medians, the change, its 95 % interval and
-a verdict. Exit code 1: the whole interval of a figure is above the threshold."""
-)
+@app.command()
 def compare(
     base: Path = argument("BASE", "Folder of recordings."),
     new: Path = argument("NEW", "Folder of recordings of the changed program."),
@@ -137,7 +125,16 @@ def compare(
     set_: options.Set = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two sets of recordings, and fail if a figure has become worse."""
+    """Compare two sets of recordings, and fail if a figure has become worse.
+
+    Examples:
+      drivebay gate compare base new
+      drivebay gate compare base new --threshold 0.5 --drive sm951-nvme-256
+      drivebay gate compare base new >> "$GITHUB_STEP_SUMMARY"
+
+    The output is a Markdown table with medians, the change, its 95 % interval and
+    a verdict. Exit code 1: the whole interval of a figure is above the threshold.
+    """
     from drivebay.gate.compare import changes
     from drivebay.gate.timing import FIGURES
 

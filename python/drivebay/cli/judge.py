@@ -16,12 +16,7 @@ from drivebay.common.errors import EXIT_CHECK_FAILED
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay judge result.json
-  drivebay judge old/*.json forum.txt --json"""
-)
+@app.command()
 def judge(
     files: list[Path] = argument("FILE...", "fio's JSON or text; - for standard input."),
     as_json: options.Json = False,
@@ -32,6 +27,10 @@ def judge(
     percentiles, queue depth, and limits of host and link. Each verdict has the figure that it
     rests on, and flaws have a run that settles them. Logs in the file's folder are used. Exit code
     1 if a flaw is shown.
+
+    Examples:
+      drivebay judge result.json
+      drivebay judge old/*.json forum.txt --json
     """
     from drivebay.lab.imports import opened
     from drivebay.lab.judge import FLAWS

@@ -10,13 +10,7 @@ from drivebay.cli.options import argument, option
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay new-drive my-drive                      my-drive.toml
-  drivebay new-drive my-drive --like 980-pro-1tb   like another drive
-  drivebay review my-drive.toml --quick            test it"""
-)
+@app.command()
 def new_drive(
     name: str = argument("NAME", "Name of the profile: lower-case letters, digits and hyphens."),
     like: str = option(
@@ -32,6 +26,11 @@ def new_drive(
 
     The profile starts with another drive's values. Its comments ask questions that data sheets,
     reviews or measurements answer, each with the values to set. Existing files are not overwritten.
+
+    Examples:
+      drivebay new-drive my-drive                      my-drive.toml
+      drivebay new-drive my-drive --like 980-pro-1tb   like another drive
+      drivebay review my-drive.toml --quick            test it
     """
     from drivebay.common import documents, files
     from drivebay.definitions import profiles

@@ -11,21 +11,7 @@ from drivebay.cli.options import argument
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay new-policy windowed
-  cd windowed && cargo build --release
-  drivebay review sm951-ahci-512 --quick \\
-    --policy target/release/libwindowed.so
-
-\b
-A plug-in is compiled code that drivebay runs with your rights. Load only code
-that you have built, or that you would run as a program. A profile can name a
-plug-in, but cannot load it. Other ways to load one are
-DRIVEBAY_POLICIES=FOLDER, which is searched by name, and drivebay.load_policy
-in Python."""
-)
+@app.command()
 def new_policy(
     name: str = argument("NAME", "Name of the policy: lower-case letters, digits and hyphens."),
 ) -> None:
@@ -35,6 +21,18 @@ def new_policy(
     decisions of a plug-in: write frontier, pace of garbage collection, wear levelling, reads that
     wait for programs, data that is moved after read retries. The crate builds without drivebay.
     Existing files are not overwritten.
+
+    Examples:
+      drivebay new-policy windowed
+      cd windowed && cargo build --release
+      drivebay review sm951-ahci-512 --quick \\
+        --policy target/release/libwindowed.so
+
+    A plug-in is compiled code that drivebay runs with your rights. Load only code
+    that you have built, or that you would run as a program. A profile can name a
+    plug-in, but cannot load it. Other ways to load one are
+    DRIVEBAY_POLICIES=FOLDER, which is searched by name, and drivebay.load_policy
+    in Python.
     """
     from drivebay.common import files
     from drivebay.common.errors import UserError

@@ -25,8 +25,8 @@ from drivebay.common.errors import UserError
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 REAL, VIRTUAL, TRACE_FORMAT = "Real drives", "Virtual drives", "Format of the trace"
+# Limits of numbers in the core, for options without a narrower range.
 COUNT_MAX, SEED_MAX = 2**32 - 1, 2**64 - 1
-"""Limits of numbers in the core, for options without a narrower range."""
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
@@ -233,8 +233,17 @@ class Verb(typer.Typer):
         )
 
     def command(self, *arguments: Any, **more: Any) -> Callable[[Any], Any]:
-        made = super().command(*arguments, **{"cls": Command, **more})
-        return lambda run: made(_with_defaults(run))
+        """Declares a command; its docstring is its help, and from "Examples:" on its epilog."""
+        declare = super().command
+
+        def made(run: Callable[..., Any]) -> Any:
+            text, marker, examples = (inspect.getdoc(run) or "").partition("\n\nExamples:\n")
+            # "\b" keeps the lines of a paragraph as they are.
+            epilog = "\b\n" + (marker.lstrip() + examples).replace("\n\n", "\n\n\b\n")
+            about = {"cls": Command, "help": text, "epilog": epilog if marker else None, **more}
+            return declare(*arguments, **about)(_with_defaults(run))
+
+        return made
 
 
 Given = TypeVar("Given")

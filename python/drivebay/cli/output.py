@@ -16,8 +16,8 @@ from typing import Any
 from drivebay.common.documents import printable
 
 PIPE_WIDTH = 200
+# Length from which a cell without spaces may be broken.
 WRAP_FROM = 24
-"""Length from which a cell without spaces may be broken."""
 
 
 _quiet = False

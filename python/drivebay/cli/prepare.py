@@ -64,21 +64,7 @@ class Options:
     yes: options.Yes = False
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay prepare sm951-nvme-512
-  drivebay prepare 970-evo-plus-1tb --method sprandom --spare-percent 15
-  drivebay prepare pm9a3-960 --capacity 32G --json
-  drivebay prepare NEW.img --size 4G --method random
-  drivebay prepare /dev/sdX --method two-fills --destroy-data SERIAL
-
-\b
-A real drive is prepared with the given method, and ALL ITS DATA IS LOST.
-Then random 4 KiB writes follow until their rate is steady (SNIA: five slices
-of a tenth of the capacity within 20 % of their mean, slope within 10 %).
-Results for the catalog's drives: docs/concepts/preparation.md."""
-)
+@app.command()
 @options.together(Options)
 def prepare(ctx: typer.Context, given: Options) -> None:
     """Prepare a real drive, or compare ways to prepare a virtual one.
@@ -86,6 +72,18 @@ def prepare(ctx: typer.Context, given: Options) -> None:
     For each method the table shows the time, the data written, and the state just after it compared
     with steady state (write amplification of a virtual drive, write rate of a real one). The last
     columns show how much more must be written until both agree.
+
+    Examples:
+      drivebay prepare sm951-nvme-512
+      drivebay prepare 970-evo-plus-1tb --method sprandom --spare-percent 15
+      drivebay prepare pm9a3-960 --capacity 32G --json
+      drivebay prepare NEW.img --size 4G --method random
+      drivebay prepare /dev/sdX --method two-fills --destroy-data SERIAL
+
+    A real drive is prepared with the given method, and ALL ITS DATA IS LOST.
+    Then random 4 KiB writes follow until their rate is steady (SNIA: five slices
+    of a tenth of the capacity within 20 % of their mean, slope within 10 %).
+    Results for the catalog's drives: docs/concepts/preparation.md.
     """
     from drivebay.lab import prepare as preparation
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 5.0
 REFRESH_PER_S = 2
+# Time after which the expected total follows from the work done so far.
 LEARNING_S = 1.0
-"""Time after which the expected total follows from the work done so far."""
+# Estimated work, as time or share of a review, that counts as much as work done; a guess.
 SURE_S, SURE_SHARE = 2.0, 0.05
-"""Estimated work, as time or share of a review, that counts as much as work done; a guess."""
+# Share done from which the remaining time is extrapolated; a guess.
 TELLING_PERCENT = 25
-"""Share done from which the remaining time is extrapolated; a guess."""
 
 
 def on_terminal() -> bool:

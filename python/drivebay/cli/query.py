@@ -20,28 +20,27 @@ if TYPE_CHECKING:
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay query "FROM figures WHERE main" drivebay-results/*
-  drivebay query "SELECT drive, max(temperature_c) FROM series
-      JOIN runs USING (result, test) GROUP BY drive" drivebay-results/* --json
-  drivebay query "DESCRIBE sweep" drivebay-sweeps/NAME    columns of the sweep
-  drivebay query "SELECT spare, avg(iops_qd1) FROM sweep GROUP BY spare" \\
-      drivebay-sweeps/NAME
-
-\b
-SQL is DuckDB's. Views: runs, figures, series, histogram, stages, telemetry,
-sweep; with `review --events` also events, activity, superblocks. The column
-`result` of each row is the folder's name. See docs/concepts/data.md.""",
-)
+@app.command()
 def query(
     sql: str = argument("SQL", "SQL query."),
     folders: list[Path] = argument("DIR...", "Folders of results and sweeps."),
     as_json: options.Json = False,
     as_csv: bool = flag("--csv", "Print CSV."),
 ) -> None:
-    """Query results and sweeps in SQL."""
+    """Query results and sweeps in SQL.
+
+    Examples:
+      drivebay query "FROM figures WHERE main" drivebay-results/*
+      drivebay query "SELECT drive, max(temperature_c) FROM series
+          JOIN runs USING (result, test) GROUP BY drive" drivebay-results/* --json
+      drivebay query "DESCRIBE sweep" drivebay-sweeps/NAME    columns of the sweep
+      drivebay query "SELECT spare, avg(iops_qd1) FROM sweep GROUP BY spare" \\
+          drivebay-sweeps/NAME
+
+    SQL is DuckDB's. Views: runs, figures, series, histogram, stages, telemetry,
+    sweep; with `review --events` also events, activity, superblocks. The column
+    `result` of each row is the folder's name. See docs/concepts/data.md.
+    """
     from drivebay.lab import query as asking
 
     if as_json and as_csv:

@@ -128,27 +128,25 @@ class Options:
         }
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay replay sm951-ahci-512 light                a virtual drive
-  drivebay replay sm951-ahci-512 heavy --empty --json
-  drivebay replay ./disk.img trace.csv.gz             overwrites the file
-  drivebay replay /dev/sdX trace.csv.gz --only-reads  changes nothing
-  drivebay replay /dev/sdX light --destroy-data SERIAL
-
-\b
-TRACE is destroyer, heavy, light, or a file; for its formats see:
-drivebay trace info --help
-An interrupted replay on a real drive prints the figures so far. Exit code 1:
-requests failed. Meaning of the figures: docs/concepts/replay.md."""
-)
+@app.command()
 @options.together(Options)
 def replay(ctx: typer.Context, given: Options) -> None:
     """Replay a trace on a virtual drive, a file or a block device.
 
     On a real drive each request is sent at its time, through io_uring. The trace is checked before
     anything is sent, so a damaged trace changes nothing.
+
+    Examples:
+      drivebay replay sm951-ahci-512 light                a virtual drive
+      drivebay replay sm951-ahci-512 heavy --empty --json
+      drivebay replay ./disk.img trace.csv.gz             overwrites the file
+      drivebay replay /dev/sdX trace.csv.gz --only-reads  changes nothing
+      drivebay replay /dev/sdX light --destroy-data SERIAL
+
+    TRACE is destroyer, heavy, light, or a file; for its formats see:
+    drivebay trace info --help
+    An interrupted replay on a real drive prints the figures so far. Exit code 1:
+    requests failed. Meaning of the figures: docs/concepts/replay.md.
     """
     _check_order(given.drive, given.trace)
     check_options(ctx, given.drive)

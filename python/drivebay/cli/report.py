@@ -15,15 +15,7 @@ app = options.Verb()
 BENCH = "drivebay-bench"
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay report drivebay-results/sm951-ahci-512-anandtech-2015-1
-  drivebay report --bench                           the catalog's drives
-  drivebay report drivebay-results/* --out bench    the Bench: choose, compare
-  drivebay report DIR DIR --out both.html           side by side in one file
-  drivebay report DIR --png pictures                PNG, SVG and CSV"""
-)
+@app.command()
 def report(
     folders: list[Path] | None = argument(
         "DIR...", "Result folders of reviews; optional with --bench."
@@ -45,6 +37,13 @@ def report(
 
     Both are files that work offline. They rank each figure among the results of the catalog's
     drives, which come with drivebay.
+
+    Examples:
+      drivebay report drivebay-results/sm951-ahci-512-anandtech-2015-1
+      drivebay report --bench                           the catalog's drives
+      drivebay report drivebay-results/* --out bench    the Bench: choose, compare
+      drivebay report DIR DIR --out both.html           side by side in one file
+      drivebay report DIR --png pictures                PNG, SVG and CSV
     """
     folders = folders or []
     if not folders and not bench:

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from drivebay.review import Plan
     from drivebay.targets.base import Target
 
+# Most rows that a review prints without --all.
 ROWS_MAX = 20
-"""Most rows that a review prints without --all."""
 SHORTENED = (
     "Shortened run: not comparable, and too short for garbage collection to reach steady state."
 )
 COMPARISON = "comparison.html"
 RUN = "Run and output"
+# Terminals with fewer columns get the headline figures as a list instead of a table.
 NARROW = 68
-"""Terminals with fewer columns get the headline figures as a list instead of a table."""
 
 EXAMPLES = """\b
 Examples:

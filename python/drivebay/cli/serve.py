@@ -24,8 +24,8 @@ from drivebay.serving.options import DATA, HEADINGS, PACE, Option, check, option
 
 app = options.Verb()
 
+# Percent of the drive's rate below which `serve` says at its end who lost the rest.
 _WARN_BELOW = 95.0
-"""Percent of the drive's rate below which `serve` says at its end who lost the rest."""
 
 
 def _with_options(verb: Callable[..., None]) -> Callable[..., None]:
@@ -59,38 +59,7 @@ def _parameter(setting: Option) -> inspect.Parameter:
     )
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay serve sm951-ahci-512 --nbd unix:/tmp/d.sock --precondition filled
-  drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
-  drivebay serve sm951-ahci-512 --nbd unix:/tmp/d.sock --from debian.qcow2
-  drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
-  sudo drivebay serve sm951-nvme-256 --ublk
-  drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
-  drivebay serve db=sm951-nvme-256 log=xp941-512 --nbd unix:/tmp/d.sock
-  drivebay serve sm951-nvme-256 --nvme-tcp :4420 --namespace 64G
-  drivebay serve --config serve.toml
-  fio --name=r --ioengine=nbd --rw=randread --size=1g \\
-      --uri='nbd+unix:///?socket=/tmp/d.sock'
-  kill -USR1 PID            prints the figures so far; Ctrl-C ends
-
-\b
-Each of several drives is an NBD export with its name
-(nbd+unix:///db?socket=...) and an NVMe subsystem. Each has its own thread and
-clock.
-
-\b
-The control socket accepts one command per line: drives, status, now, events,
-follow, power-cut, power-on, ambient CELSIUS, ana-state PORTAL STATE, fault
-JSON, no-faults, resize [NSID] BYTES, snapshot NAME, restore NAME, forget NAME
-or clone NAME FOLDER.
-Prefix "drive NAME" selects one of several drives. The answer is one line of
-JSON (for follow one line per event):
-  echo status | nc -UN /tmp/drive.control
-Guarantees and meaning of the figures: docs/concepts/serving.md,
-docs/concepts/nvme-over-tcp.md."""
-)
+@app.command()
 @_with_options
 def serve(
     drives: list[str] | None = argument(
@@ -134,6 +103,34 @@ def serve(
 
     A drive completes each command at the time that the model computes; its data is real. At the
     end, and on SIGUSR1, the server prints the lateness of its completions.
+
+    Examples:
+      drivebay serve sm951-ahci-512 --nbd unix:/tmp/d.sock --precondition filled
+      drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
+      drivebay serve sm951-ahci-512 --nbd unix:/tmp/d.sock --from debian.qcow2
+      drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
+      sudo drivebay serve sm951-nvme-256 --ublk
+      drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
+      drivebay serve db=sm951-nvme-256 log=xp941-512 --nbd unix:/tmp/d.sock
+      drivebay serve sm951-nvme-256 --nvme-tcp :4420 --namespace 64G
+      drivebay serve --config serve.toml
+      fio --name=r --ioengine=nbd --rw=randread --size=1g \\
+          --uri='nbd+unix:///?socket=/tmp/d.sock'
+      kill -USR1 PID            prints the figures so far; Ctrl-C ends
+
+    Each of several drives is an NBD export with its name
+    (nbd+unix:///db?socket=...) and an NVMe subsystem. Each has its own thread and
+    clock.
+
+    The control socket accepts one command per line: drives, status, now, events,
+    follow, power-cut, power-on, ambient CELSIUS, ana-state PORTAL STATE, fault
+    JSON, no-faults, resize [NSID] BYTES, snapshot NAME, restore NAME, forget NAME
+    or clone NAME FOLDER.
+    Prefix "drive NAME" selects one of several drives. The answer is one line of
+    JSON (for follow one line per event):
+      echo status | nc -UN /tmp/drive.control
+    Guarantees and meaning of the figures: docs/concepts/serving.md,
+    docs/concepts/nvme-over-tcp.md.
     """
     from drivebay.serving.config import Config, read
     from drivebay.serving.notify import notify

@@ -20,17 +20,7 @@ CHECKPOINT = "checkpoint:"
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay size pm9a3-960 kv_trace.csv                 by kv_cache_benchmark
-  drivebay size pm9a3-960 conversation_trace.jsonl --model llama3.1-70b
-  drivebay size 980-pro-1tb checkpoint:105GB/600s --layout files
-  drivebay size pm9a3-960 kv_trace.csv --list 7450-max-800,p5520-1920
-
-\b
-Formats, layouts and accuracy: docs/concepts/models.md.""",
-)
+@app.command()
 def size(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
     trace: str = argument(
@@ -84,6 +74,14 @@ def size(
 
     Objects are placed on a filled virtual drive, and every access of the trace is
     issued at its recorded time.
+
+    Examples:
+      drivebay size pm9a3-960 kv_trace.csv                 by kv_cache_benchmark
+      drivebay size pm9a3-960 conversation_trace.jsonl --model llama3.1-70b
+      drivebay size 980-pro-1tb checkpoint:105GB/600s --layout files
+      drivebay size pm9a3-960 kv_trace.csv --list 7450-max-800,p5520-1920
+
+    Formats, layouts and accuracy: docs/concepts/models.md.
     """
     from drivebay import library
     from drivebay.cli.progress import status

@@ -8,17 +8,16 @@ from drivebay.cli.output import print_json, table
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay suites
-  drivebay review --list --suite client-2024     its tests and durations
-  drivebay review 980-pro-1tb --suite client-2024"""
-)
+@app.command()
 def suites(as_json: options.Json = False) -> None:
     """List the suites of tests.
 
     `review --suite` takes one of these names, or a file of your own.
+
+    Examples:
+      drivebay suites
+      drivebay review --list --suite client-2024     its tests and durations
+      drivebay review 980-pro-1tb --suite client-2024
     """
     from drivebay.definitions import suites as catalog
 

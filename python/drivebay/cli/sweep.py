@@ -19,32 +19,15 @@ if TYPE_CHECKING:
     from drivebay.lab.sweep.plan import Plan
     from drivebay.lab.sweep.store import Store
 
+# Most points whose means are printed; the page and --json have all.
 POINTS_SHOWN = 24
-"""Most points whose means are printed; the page and --json have all."""
+# Smallest share of the variation of a printed interaction; the page has all.
 SHOWN_PERCENT = 1.0
-"""Smallest share of the variation of a printed interaction; the page has all."""
 
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay sweep spare.toml                           on this machine
-  drivebay sweep spare.toml --out sweeps/spare --resume
-  drivebay sweep spare.toml --scheduler tls://10.0.0.1:8786 --out s3://lab/s
-  drivebay sweep fleet.toml --scheduler tls://10.0.0.1:8786     real drives
-
-\b
-The result is a folder (or the place that the URL names): manifest.json,
-Parquet files of the runs in parts/, and report.html with main effects and
-interactions.
-Finished runs are always kept. Exit code 1: some runs failed.
-With --scheduler, everybody who controls the scheduler or a worker can run
-programs as you, and you as the workers' users. Without it only you reach the
-workers.
-SPEC, TLS and limits of scale: docs/concepts/sweeps.md.""",
-)
+@app.command()
 def sweep(
     ctx: typer.Context,
     spec: Path = argument("SPEC.toml", "Description of the sweep."),
@@ -66,7 +49,23 @@ def sweep(
     resume: bool = flag("--resume", "Resume an interrupted sweep."),
     as_json: options.Json = False,
 ) -> None:
-    """Run a suite over drives, parameters and seeds."""
+    """Run a suite over drives, parameters and seeds.
+
+    Examples:
+      drivebay sweep spare.toml                           on this machine
+      drivebay sweep spare.toml --out sweeps/spare --resume
+      drivebay sweep spare.toml --scheduler tls://10.0.0.1:8786 --out s3://lab/s
+      drivebay sweep fleet.toml --scheduler tls://10.0.0.1:8786     real drives
+
+    The result is a folder (or the place that the URL names): manifest.json,
+    Parquet files of the runs in parts/, and report.html with main effects and
+    interactions.
+    Finished runs are always kept. Exit code 1: some runs failed.
+    With --scheduler, everybody who controls the scheduler or a worker can run
+    programs as you, and you as the workers' users. Without it only you reach the
+    workers.
+    SPEC, TLS and limits of scale: docs/concepts/sweeps.md.
+    """
     from drivebay.cli.progress import SweepProgress
     from drivebay.definitions import policies
     from drivebay.lab.sweep import engine, plan

@@ -23,27 +23,7 @@ Examples:
 )
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay trace info trace.csv.gz
-  drivebay trace info trace.txt --format blkparse --json
-  drivebay trace info trace.csv --png trace.png
-  drivebay trace info trace.csv --time-unit us
-  drivebay trace info t.parquet --columns time=ts:us,offset=lba:512
-
-\b
-Formats: msr, systor, alibaba, tencent, k5cloud, vscsi, vscsi-binary,
-libcachesim, oracle-general, meta, spc, mqsim, disksim, blkparse, ftrace,
-ftrace-nvme, fiu, biosnoop, etw, iolog, csv, parquet;
-each (except parquet) also compressed with gzip, bzip2, zstd or xz.
-
-\b
-Fields of --columns: time, offset, length, op, and optionally device and
-response. A unit can follow after a colon: s, ms, us or ns for a time
-(default: ns), a factor to bytes for a size, or the word for a read for op (if
-it is unusual). Columns without a header have numbers from 1."""
-)
+@app.command()
 def info(
     file: Path = argument("FILE", "Trace file."),
     as_json: options.Json = False,
@@ -57,6 +37,23 @@ def info(
 
     It also prints the sequential share and the footprint. In JSON, shares are from 0 to 1, and
     figures that the trace lacks are null. Notes on stderr report skipped parts of the trace.
+
+    Examples:
+      drivebay trace info trace.csv.gz
+      drivebay trace info trace.txt --format blkparse --json
+      drivebay trace info trace.csv --png trace.png
+      drivebay trace info trace.csv --time-unit us
+      drivebay trace info t.parquet --columns time=ts:us,offset=lba:512
+
+    Formats: msr, systor, alibaba, tencent, k5cloud, vscsi, vscsi-binary,
+    libcachesim, oracle-general, meta, spc, mqsim, disksim, blkparse, ftrace,
+    ftrace-nvme, fiu, biosnoop, etw, iolog, csv, parquet;
+    each (except parquet) also compressed with gzip, bzip2, zstd or xz.
+
+    Fields of --columns: time, offset, length, op, and optionally device and
+    response. A unit can follow after a colon: s, ms, us or ns for a time
+    (default: ns), a factor to bytes for a size, or the word for a read for op (if
+    it is unusual). Columns without a header have numbers from 1.
     """
     from drivebay import traces
 
@@ -68,17 +65,7 @@ def info(
     _describe(described, as_json=as_json)
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay trace convert trace.csv.gz trace.iolog
-  drivebay trace convert trace.txt trace.parquet --format blkparse
-  drivebay trace convert trace.csv out --to csv --force
-
-\b
-The output is sorted by time. It appears when it is complete; an error leaves
-no file."""
-)
+@app.command()
 def convert(
     source: Path = argument("IN", "Trace file."),
     out: Path = argument("OUT", "File to create."),
@@ -88,7 +75,16 @@ def convert(
     to: options.OutFormat = None,
     force: options.Force = False,
 ) -> None:
-    """Write a trace in another format."""
+    """Write a trace in another format.
+
+    Examples:
+      drivebay trace convert trace.csv.gz trace.iolog
+      drivebay trace convert trace.txt trace.parquet --format blkparse
+      drivebay trace convert trace.csv out --to csv --force
+
+    The output is sorted by time. It appears when it is complete; an error leaves
+    no file.
+    """
     from drivebay import traces
 
     trace = traces.file_source(source, from_, time_unit=time_unit, columns=columns)
@@ -98,15 +94,7 @@ def convert(
     print(out)
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  sudo drivebay trace record /dev/nvme0n1 --seconds 60
-  sudo drivebay trace record /dev/sda --seconds 600 --out day.parquet
-
-\b
-Needs root and tracefs. Ctrl-C ends a recording early and keeps it."""
-)
+@app.command()
 def record(
     device: str = argument("DEVICE", "A whole block device."),
     seconds: float = option("N", "Duration in seconds.", show_default=True, min=0.1),
@@ -117,6 +105,12 @@ def record(
     """Record a block device's I/Os through the kernel's tracepoints.
 
     Nothing is written to the device; other tracing on the machine is not disturbed.
+
+    Examples:
+      sudo drivebay trace record /dev/nvme0n1 --seconds 60
+      sudo drivebay trace record /dev/sda --seconds 600 --out day.parquet
+
+    Needs root and tracefs. Ctrl-C ends a recording early and keeps it.
     """
     from drivebay import traces
     from drivebay.cli.progress import LINE_EVERY_S, status
@@ -139,19 +133,7 @@ def record(
     print(path)
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay trace synth light --out light.csv
-  drivebay trace synth destroyer --scale 0.01 --out destroyer.parquet
-  drivebay trace synth heavy --seed 2 --json      its statistics only
-  drivebay replay sm951-ahci-512 heavy            replayed without a file
-
-\b
-AnandTech published statistics of its Storage Bench, but no traces. The same
-seed gives the same trace on every machine. A scaled trace also has smaller
-files, so it is too fast on a full drive, whose spare flash is not scaled."""
-)
+@app.command()
 def synth(
     name: str = argument("destroyer|heavy|light", "Name of the trace."),
     out: Path | None = option("FILE", "File to create. [default: none; prints statistics]"),
@@ -167,6 +149,16 @@ def synth(
     """Synthesize a trace from published statistics.
 
     The traces are those of the AnandTech Storage Bench: destroyer, heavy and light.
+
+    Examples:
+      drivebay trace synth light --out light.csv
+      drivebay trace synth destroyer --scale 0.01 --out destroyer.parquet
+      drivebay trace synth heavy --seed 2 --json      its statistics only
+      drivebay replay sm951-ahci-512 heavy            replayed without a file
+
+    AnandTech published statistics of its Storage Bench, but no traces. The same
+    seed gives the same trace on every machine. A scaled trace also has smaller
+    files, so it is too fast on a full drive, whose spare flash is not scaled.
     """
     from drivebay import traces
 

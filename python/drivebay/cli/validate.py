@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay validate                            all rows, some minutes
-  drivebay validate xp941-512                  the rows about one drive
-  drivebay validate --row S061 --row S064      these rows
-  drivebay validate --json > validation.json""",
-)
+@app.command()
 def validate(
     drives: list[str] | None = argument(
         "DRIVE...",
@@ -42,7 +35,14 @@ def validate(
     error, its leverage (0: nothing was tuned to it; 1: it is right because it was put in), its
     error if left out of the fit, and the 90 % interval that other sources' rows like it give.
     Recent drives have their own tables, which do not count in the score. Exit code 1 if a row is
-    out of its bounds."""
+    out of its bounds.
+
+    Examples:
+      drivebay validate                            all rows, some minutes
+      drivebay validate xp941-512                  the rows about one drive
+      drivebay validate --row S061 --row S064      these rows
+      drivebay validate --json > validation.json
+    """
     from drivebay.cli.progress import status
     from drivebay.lab.validate import table as tables
     from drivebay.lab.validate.plan import load_plan

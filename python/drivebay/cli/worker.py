@@ -13,23 +13,7 @@ from drivebay.common.errors import UserError
 app = options.Verb()
 
 
-@app.command(
-    epilog="""\b
-Examples:
-  drivebay worker tls://10.0.0.1:8786              all processors and drives
-  drivebay worker tls://10.0.0.1:8786 --no-drives  only virtual drives
-  drivebay worker tcp://127.0.0.1:8786 --jobs 0 --drive S1ABC --file disk.img
-
-\b
-Everybody who can connect to the scheduler or to this worker can run programs
-as the user of this worker (root, with real drives). On 127.0.0.1 that is
-every user of this machine; with TLS (Dask's settings), every holder of a
-certificate of its CA; with --trust-network, everybody on the network. This
-worker listens only on the address that faces the scheduler, and serves no
-HTTP. To set up TLS see docs/concepts/sweeps.md.
-A device is tested only if the sweep's file has its serial number and the
-device passes all safety checks.""",
-)
+@app.command()
 def worker(
     address: str = argument("ADDRESS", "Address of the Dask scheduler."),
     jobs: int | None = option(
@@ -42,7 +26,22 @@ def worker(
     no_drives: bool = flag("--no-drives", "Offer no block device."),
     trust_network: options.TrustNetwork = False,
 ) -> None:
-    """Run parts of sweeps on this machine, until Ctrl-C."""
+    """Run parts of sweeps on this machine, until Ctrl-C.
+
+    Examples:
+      drivebay worker tls://10.0.0.1:8786              all processors and drives
+      drivebay worker tls://10.0.0.1:8786 --no-drives  only virtual drives
+      drivebay worker tcp://127.0.0.1:8786 --jobs 0 --drive S1ABC --file disk.img
+
+    Everybody who can connect to the scheduler or to this worker can run programs
+    as the user of this worker (root, with real drives). On 127.0.0.1 that is
+    every user of this machine; with TLS (Dask's settings), every holder of a
+    certificate of its CA; with --trust-network, everybody on the network. This
+    worker listens only on the address that faces the scheduler, and serves no
+    HTTP. To set up TLS see docs/concepts/sweeps.md.
+    A device is tested only if the sweep's file has its serial number and the
+    device passes all safety checks.
+    """
     from drivebay.lab.sweep import cluster, fleet
     from drivebay.lab.sweep import worker as workers
 

@@ -29,20 +29,17 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+# Size limit of a file that a person writes: profile, suite, sweep, faults. The catalog's largest
+# has 20 KB.
 WRITTEN_BYTES_MAX = 1_000_000
-"""Size limit of a file that a person writes: profile, suite, sweep, faults. The catalog's largest
-has 20 KB.
-"""
+# Size limit of a file that a program writes: a manifest, a log. guess: far above the largest
+# seen, 2 MB.
 KEPT_BYTES_MAX = 2**28
-"""Size limit of a file that a program writes: a manifest, a log. guess: far above the largest seen,
-2 MB.
-"""
 GZIP = b"\x1f\x8b"
 DEPTH_MAX = 64
+# Unicode categories of control and format characters, surrogates, and line and paragraph
+# separators.
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories of control and format characters, surrogates, and line and paragraph
-separators.
-"""
 LINE_BYTES_MAX = 2**20
 _STRING = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)'  # an unterminated string is left to the parser to report

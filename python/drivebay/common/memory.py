@@ -15,8 +15,8 @@ from pathlib import Path
 
 from drivebay.common.errors import EnvironmentProblem
 
+# Assumed if no source reports the memory: more bytes than anything needs.
 UNLIMITED_BYTES = 2**62
-"""Assumed if no source reports the memory: more bytes than anything needs."""
 
 
 def available_bytes(

@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 COLUMNS = ("at_ns", "op", "offset_bytes", "bytes", "device", "response_ns")
+# Fields that a user may assign to columns; a column that already has the field's name needs no
+# assignment.
 FIELDS = ("time", "offset", "length", "op", "device", "response")
-"""Fields that a user may assign to columns; a column that already has the field's name needs no
-assignment.
-"""
+# Columns that may be missing: then every request is for device 0, and no response time is known.
 OPTIONAL = ("device", "response_ns")
-"""Columns that may be missing: then every request is for device 0, and no response time is known.
-"""
 _KEPT: list[IO[bytes]] = []
 
 

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+# Words of nvme-cli 3 for commands that only read; its builds may lack the old ones
+# (nvme-cmds-deprecated.c).
 NVME_3 = {
     "smart-log": ("log", "smart"),
     "sanitize-log": ("log", "sanitize"),
@@ -26,11 +28,9 @@ NVME_3 = {
     "id-ns": ("id", "ns"),
     "list-ns": ("id", "ns-list"),
 }
-"""Words of nvme-cli 3 for commands that only read; its builds may lack the old ones
-(nvme-cmds-deprecated.c)."""
+# Of output and of complaints, each. guess: 100 times the longest seen, 130 KB of QEMU's list of
+# devices.
 ANSWER_BYTES_MAX = 2**24
-"""Of output and of complaints, each. guess: 100 times the longest seen, 130 KB of QEMU's list of
-devices."""
 
 
 class NoAnswer(Exception):

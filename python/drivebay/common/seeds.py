@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+# The largest seed: exact in every JSON reader.
 SEED_MAX = 2**53 - 1
-"""The largest seed: exact in every JSON reader."""
 
 
 def derived_seed(seed: int, *names: str, bits: int = 53) -> int:

@@ -6,8 +6,8 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
+# Interval at which signals are checked; waking more often costs more than telemetry does.
 LOOK_EVERY_S = 0.2
-"""Interval at which signals are checked; waking more often costs more than telemetry does."""
 
 
 def together(

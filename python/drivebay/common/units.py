@@ -9,8 +9,8 @@ import re
 
 from drivebay.common.errors import UserError
 
+# Largest file size that Linux supports.
 BYTES_MAX = 2**63 - 1
-"""Largest file size that Linux supports."""
 
 
 def si_bytes(count: float) -> str:

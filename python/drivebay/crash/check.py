@@ -19,10 +19,10 @@ from drivebay.common.errors import EnvironmentProblem
 from drivebay.common.files import system_errors
 
 DISK = "{}"
+# Bytes of a check's output that are kept: the last ones.
 SAID_MAX = 2000
-"""Bytes of a check's output that are kept: the last ones."""
+# inotify(7): a process that had the file open for writing has closed it.
 IN_CLOSE_WRITE = 0x8
-"""inotify(7): a process that had the file open for writing has closed it."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from itertools import groupby
 
 from drivebay import _core
 
+# Each part is tried alone only if that takes at most 1/SINGLES of the checks.
 SINGLES = 5
-"""Each part is tried alone only if that takes at most 1/SINGLES of the checks."""
 
 Part = tuple[int, ...]
 

@@ -23,8 +23,8 @@ from drivebay.common.files import system_errors
 
 FUSE_WAIT_S = 30.0
 DISK = "{}"
+# sync_file_range(2): writes the data of a file back, without a flush of the drive.
 WRITE_AND_WAIT = 7
-"""sync_file_range(2): writes the data of a file back, without a flush of the drive."""
 
 
 def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: float = 0.0) -> int:

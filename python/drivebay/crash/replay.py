@@ -12,9 +12,8 @@ from drivebay.common.errors import UserError
 from drivebay.definitions import profiles
 from drivebay.definitions.scaling import with_capacity
 
+# Profile that serves states of recordings made elsewhere: it answers without the drive's timing.
 ANY_DRIVE = "sm951-nvme-256"
-"""Profile that serves states of recordings made elsewhere: it answers without the drive's timing.
-"""
 
 
 def write(states: _core.CrashStates, state: str, file: Path) -> None:

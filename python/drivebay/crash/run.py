@@ -32,12 +32,12 @@ from drivebay.crash.minimise import minimise
 from drivebay.definitions.profiles import Profile
 
 ASKED, VERDICTS = "run.json", "verdicts.jsonl"
+# States of neighbouring cuts that one worker takes: they differ by few pages.
 CHUNK = 16
-"""States of neighbouring cuts that one worker takes: they differ by few pages."""
+# Kinds of failure that a run minimises: the first ones.
 KINDS_MAX = 8
-"""Kinds of failure that a run minimises: the first ones."""
+# Checks for all minimisations together.
 TESTS_MAX = 1000
-"""Checks for all minimisations together."""
 Table = Mapping[str, Any]
 
 

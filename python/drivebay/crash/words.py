@@ -13,10 +13,10 @@ WHY = {
     "flush-in-flight": "the flush behind it had not completed",
     "flush-ignored": "a flush came behind it, which the drive ignored",
 }
+# Lost writes that a paragraph names.
 LOST_MAX = 3
-"""Lost writes that a paragraph names."""
+# Lines of a timeline: half for lost writes, half for the last events before the cut.
 LINES_MAX = 40
-"""Lines of a timeline: half for lost writes, half for the last events before the cut."""
 
 
 def choices(coverage: Mapping[str, Any]) -> str:

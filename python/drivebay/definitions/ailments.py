@@ -16,8 +16,8 @@ from drivebay.common.errors import UserError
 from drivebay.definitions.families import Catalog, lay_over
 
 CATALOG = Catalog("ailments", "ailment", "drivebay drives --ailments", "slow-die")
+# Example of the only ailment with a value.
 AGED = "aged:80%"
-"""Example of the only ailment with a value."""
 
 
 @dataclass(frozen=True)

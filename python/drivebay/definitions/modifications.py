@@ -24,36 +24,34 @@ SECTOR_BYTES = 512
 SECTOR_ALIGN = 8  # a drive's capacity must be a multiple of 4 KiB
 UNUSED_MAX = 0.9
 OVER_PROVISIONING_MAX = 9.0
+# Highest wear that the health log can report: 255 %.
 AGED_MAX = 2.55
-"""Highest wear that the health log can report: 255 %."""
+# guess: for a drive without rated cycles in its profile, as TLC flash in data sheets.
 RATED_CYCLES = 3000
-"""guess: for a drive without rated cycles in its profile, as TLC flash in data sheets."""
+# guess: a tenth or less of the write rates of the catalog's drives.
 REBUILD_MB_PER_S = 100
-"""guess: a tenth or less of the write rates of the catalog's drives."""
+# The catalog's drive with zones.
 ZONED = "zn540-1tb"
-"""The catalog's drive with zones."""
 EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
 
+# Sections that belong to the firmware: its policies, the time its cores take, and the memory that
+# it divides. Flash, link, energy and heat belong to the drive, `host` to the computer.
 FIRMWARE = (
     *("controller", "gc", "map_cache", "map_journal", "read_ahead", "slc_cache", "wear_leveling"),
     "write_buffer",
 )
-"""Sections that belong to the firmware: its policies, the time its cores take, and the memory
-that it divides. Flash, link, energy and heat belong to the drive, `host` to the computer.
-"""
+# Amounts in these sections that describe the drive's own flash; another firmware leaves them
+# unchanged.
 OWN_AMOUNTS = (
     *("gc.threshold_mb", "gc.target_mb", "gc.idle.free_mb"),
     *("slc_cache.static_mb", "slc_cache.dynamic_mb", "slc_cache.keep_mb"),
 )
-"""Amounts in these sections that describe the drive's own flash; another firmware leaves them
-unchanged.
-"""
 
 Raw = dict[str, Any]
+# Name of a change and a hint, for the case that the core refuses the changed drive.
 Applied = tuple[str, str]
-"""Name of a change and a hint, for the case that the core refuses the changed drive."""
+# Ranks of the changes that are applied last: single values, then shares of the capacity.
 VALUES, SHARES = 2, 3
-"""Ranks of the changes that are applied last: single values, then shares of the capacity."""
 
 
 def changed(profile: Profile, changes: Sequence[str]) -> Profile:
@@ -184,8 +182,8 @@ _EXAMPLES = (
     "ailment=slow-die aged=80% fdp=8 fdp.reclaim_groups=2 zns=14 parity=16 foreground_victims=2 "
     "service_cv=0.3"
 )
+# Example for each short name that needs a value.
 _EXAMPLE_OF = {example.partition("=")[0]: example for example in _EXAMPLES.split()}
-"""Example for each short name that needs a value."""
 
 
 def _variant(profile: Profile, raw: Raw, name: str) -> None:
@@ -283,13 +281,12 @@ def _flag(name: str, path: str) -> Callable[[Raw, str], tuple[str, dict[str, Any
     return flag
 
 
+# Short names that need no value: a drive that ignores flushes (flushes and forced writes are
+# acknowledged, but nothing is made durable), and a drive whose Sanitize can overwrite.
 FLAGS = {
     "ignore_flush": _flag("ignore_flush", "write_buffer.ignore_flush"),
     "sanitize_overwrite": _flag("sanitize_overwrite", "controller.sanitize_overwrite"),
 }
-"""Short names that need no value: a drive that ignores flushes (flushes and forced writes are
-acknowledged, but nothing is made durable), and a drive whose Sanitize can overwrite.
-"""
 
 
 def _aged(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
@@ -420,6 +417,8 @@ def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return change + "".join(f", without its {name}" for name in gone), values
 
 
+# Short names that stand for values of the profile. Each function returns the change in words, and
+# the values.
 SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "unused": _unused,
@@ -435,9 +434,6 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "service_cv": _service_cv,
     **{key: _whole(key, "superblocks", 8) for _, _, key in _core.victim_policies() if key},
 }
-"""Short names that stand for values of the profile. Each function returns the change in words,
-and the values.
-"""
 
 
 def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:

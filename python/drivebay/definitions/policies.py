@@ -30,12 +30,11 @@ from drivebay.common.errors import EnvironmentProblem, UserError, did_you_mean
 from drivebay.common.files import system_errors
 from drivebay.definitions import leaves
 
+# Environment variable with the files and folders where plug-ins are searched, separated as in
+# PATH.
 VARIABLE = "DRIVEBAY_POLICIES"
-"""Environment variable with the files and folders where plug-ins are searched, separated as in
-PATH.
-"""
+# Project that `drivebay new-policy` copies.
 TEMPLATE = Path(__file__).resolve().parent / "policy_template"
-"""Project that `drivebay new-policy` copies."""
 EXPORT = "drivebay_policy"
 
 
@@ -137,8 +136,8 @@ class Policy:
 
 _lock = threading.Lock()
 _loaded: dict[str, Policy] = {}
+# Libraries and functions that must stay loaded.
 _kept: list[Any] = []
-"""Libraries and functions that must stay loaded."""
 
 
 def load(path: str | Path) -> Policy:
@@ -202,8 +201,8 @@ def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
         return _enter(name, digest, core)
 
 
+# The drive's own victim policies, which a profile selects by gc.victim_policy.
 OWN = tuple(word for word, _, _ in _core.victim_policies())
-"""The drive's own victim policies, which a profile selects by gc.victim_policy."""
 
 
 def find(name: str) -> Policy:
@@ -265,6 +264,8 @@ def _some(_: int, other: int) -> bool:
     return other > 0
 
 
+# For each decision: its field of `Decisions`, a test whether it had an effect, and two reasons
+# why it may have had none: it was never asked for, or its answers changed nothing.
 EFFECTS: tuple[tuple[str, Callable[[int, int], bool], str, str], ...] = (
     ("victims", lambda victims, alike: victims > alike,
      "it was never asked for a victim, as garbage collection needed none",
@@ -282,9 +283,6 @@ EFFECTS: tuple[tuple[str, Callable[[int, int], bool], str, str], ...] = (
     ("die_reads", _some, "no read met a program or an erase", "it made no read wait"),
     ("retried", _some, "no read needed a retry", "it moved nothing after retries"),
 )  # fmt: skip
-"""For each decision: its field of `Decisions`, a test whether it had an effect, and two reasons
-why it may have had none: it was never asked for, or its answers changed nothing.
-"""
 
 
 def without_effect(policy: Policy, asked: _core.Decisions) -> Iterator[str]:

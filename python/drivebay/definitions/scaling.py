@@ -20,18 +20,15 @@ from drivebay.definitions.suites.loads import for_ranks
 Part = TypeVar("Part", Phase, Prepare)
 
 SECTOR_ALIGN = 8  # a drive's capacity must be a multiple of 4 KiB
+# Smallest heat capacity that the core accepts. Small nodes of a much smaller drive are above
+# their share; the module, which determines how long warming up takes, is not.
 LEAST_J_PER_K = 0.1
-"""Smallest heat capacity that the core accepts. Small nodes of a much smaller drive are above
-their share; the module, which determines how long warming up takes, is not.
-"""
+# Values that scale with the flash, and energy spent once per block: smaller blocks are erased
+# more often in proportion.
 WITH_FLASH = (*OWN_AMOUNTS, "energy.erase_block_uj")
-"""Values that scale with the flash, and energy spent once per block: smaller blocks are erased
-more often in proportion.
-"""
+# Erases keep their duration, as they are stalls; one in this many takes it, on behalf of all of
+# them.
 ERASE_ONE_IN = "erase_one_in"
-"""Erases keep their duration, as they are stalls; one in this many takes it, on behalf of all of
-them.
-"""
 
 
 def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:

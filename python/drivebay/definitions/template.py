@@ -16,19 +16,18 @@ from drivebay.common import documents
 from drivebay.definitions import leaves
 from drivebay.definitions.profiles import Profile
 
+# Questions, each with the values that its answer sets.
 QUESTIONS = tuple(documents.beside(__file__, "questions.toml").items())
-"""Questions, each with the values that its answer sets."""
+# Facts of a drive for reports, which are the base's and not the new drive's.
 IDENTITY = ("form_factor", "controller", "flash")
-"""Facts of a drive for reports, which are the base's and not the new drive's."""
+# Facts that only the base has.
 LEFT_OUT = ("drive.released", "identify")
-"""Facts that only the base has."""
+# Default of a value that the base may lack, and the value that the base must have for the
+# question to apply.
 DEFAULTS: dict[str, tuple[Any, str]] = {
     "controller.mapping_unit_kib": (4, "write_buffer.power_loss_protection"),
     "nand.read_planes": ("together", "gc"),
 }
-"""Default of a value that the base may lack, and the value that the base must have for the
-question to apply.
-"""
 
 
 def template(name: str, base: Profile) -> str:

@@ -19,10 +19,10 @@ from drivebay.analysis.replicates import CONFIDENCE
 from drivebay.common.errors import UserError
 from drivebay.gate.timing import FIGURES
 
+# Smallest number of recordings of each set that has an interval.
 FEWEST = 4
-"""Smallest number of recordings of each set that has an interval."""
+# Stands for 0 in a ratio: less than any figure.
 NEVER = 1e-3
-"""Stands for 0 in a ratio: less than any figure."""
 
 
 class Change(NamedTuple):

@@ -20,11 +20,13 @@ from drivebay.crash import recording
 from drivebay.definitions import profiles
 from drivebay.definitions.scaling import with_capacity
 
+# Profile of the recorded drive, which answers without its timing.
 DRIVE = "sm951-nvme-256"
-"""Profile of the recorded drive, which answers without its timing."""
 ENDING = ".requests"
+# Identifier of all file systems: they begin with the same bytes.
 UUID = "5d1f0a52-9b0c-4c4e-8f3b-64726976626e"
-"""Identifier of all file systems: they begin with the same bytes."""
+# Commands that make them, and arguments of their mounts. With a type, mount does not search the
+# device for signatures.
 FILE_SYSTEMS = {
     "ext4": (
         f"mkfs.ext4 -q -F -U {UUID} -E hash_seed={UUID},lazy_itable_init=0,lazy_journal_init=0",
@@ -33,8 +35,10 @@ FILE_SYSTEMS = {
     "xfs": (f"mkfs.xfs -q -f -m uuid={UUID}", "xfs -o noatime,nouuid"),
     "btrfs": (f"mkfs.btrfs -q -f -U {UUID}", "btrfs -o noatime,commit=3600"),
 }
-"""Commands that make them, and arguments of their mounts. With a type, mount does not search
-the device for signatures."""
+# Shell script that runs a command in the root of a file system; $OLDPWD is the caller's folder.
+# The mount is seen by the command alone. The loop device sends one request at a time and merges
+# none: how many it would merge depends on the machine's speed. ext4 places small files as it does
+# large ones: otherwise their place depends on the processor that the program runs on.
 IN_MOUNT = """
 loop=$(losetup --show -f "$1") && name=${loop#/dev/} || exit 125
 echo 2 > "/sys/block/$name/queue/nomerges"
@@ -42,10 +46,6 @@ mount -t $2 "$loop" /mnt; mounted=$?; losetup -d "$loop"; [ $mounted = 0 ] || ex
 { echo 0 > "/sys/fs/ext4/$name/mb_stream_req"; } 2>/dev/null
 cd /mnt; shift 2; "$@"; code=$?; cd / && umount /mnt && exit $code
 """
-"""Shell script that runs a command in the root of a file system; $OLDPWD is the caller's folder.
-The mount is seen by the command alone. The loop device sends one request at a time and merges none:
-how many it would merge depends on the machine's speed. ext4 places small files as it does large
-ones: otherwise their place depends on the processor that the program runs on."""
 
 
 def record(

@@ -19,8 +19,9 @@ from drivebay.definitions.scaling import with_capacity
 from drivebay.gate.record import ENDING
 from drivebay.library import Drive, Trace
 
+# Least capacity of the scaled drive. guess: above the data of a benchmark, and quickly filled.
 CAPACITY_BYTES = 64 << 30
-"""Least capacity of the scaled drive. guess: above the data of a benchmark, and quickly filled."""
+# Figures of a recording, with their units; each is better if it is smaller.
 FIGURES = {
     "requests": "",
     "bytes read": "B",
@@ -32,7 +33,6 @@ FIGURES = {
     "p99 latency": "us",
     "mean flush": "us",
 }
-"""Figures of a recording, with their units; each is better if it is smaller."""
 
 
 def recordings(place: Path) -> list[Path]:

@@ -23,10 +23,10 @@ DRIVE = "sm951-ahci-512"
 SEED = 1
 BLOCK_4K = 4096
 BLOCK_128K = 128 * 1024
+# Drives of today, with the share of each that is simulated: all fit in 1 GB of memory.
 TODAY = {"980-pro-1tb": 1 / 16, "7450-pro-960": 1 / 16, "p5336-61440": 1 / 512, "p4800x-375": 1 / 8}
-"""Drives of today, with the share of each that is simulated: all fit in 1 GB of memory."""
+# Capacity of each drive that is compared with the SM951: its map does not fit in a cache.
 CAPACITY = 32 * 10**9
-"""Capacity of each drive that is compared with the SM951: its map does not fit in a cache."""
 
 
 def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:

@@ -27,14 +27,13 @@ METHODS: tuple[Method, ...] = get_args(Method)
 PAGE_BYTES = 4096
 FILL_BYTES = 128 * 1024
 QUEUE_DEPTH = 32
+# Capacities of random writes in the way "random"; after SNIA's and makers' twice.
 RANDOM_TIMES = 2
-"""Capacities of random writes in the way "random"; after SNIA's and makers' twice."""
+# Share of the capacity that is written for one reading of the write amplification.
 SLICE = 0.1
-"""Share of the capacity that is written for one reading of the write amplification."""
+# Capacities of random writes after which a drive counts as steady; readings over the last
+# capacity are averaged.
 LONG_TIMES = 6
-"""Capacities of random writes after which a drive counts as steady; readings over the last
-capacity are averaged.
-"""
 NEAR_PERCENT = 5.0
 
 

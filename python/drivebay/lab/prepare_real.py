@@ -30,12 +30,12 @@ from drivebay.targets.base import Progress
 from drivebay.targets.fio import process
 from drivebay.targets.fio.target import FioTarget
 
+# Limit of random writes, in capacities, after which a drive that is not steady is given up.
 MOST_TIMES = 3.0
-"""Limit of random writes, in capacities, after which a drive that is not steady is given up."""
+# fio's default of `spr_op`.
 SPARE = 0.15
-"""fio's default of `spr_op`."""
+# Rate for the estimated duration; guess: between a fill and the random writes of a full drive.
 GUESSED_BYTES_PER_S = 200e6
-"""Rate for the estimated duration; guess: between a fill and the random writes of a full drive."""
 RULE = Steady()
 HOST_PAGES = "_host_program_page_count"
 OWN_PAGES = ("_ftl_program_page_count", "_bckgnd_program_page_cnt")

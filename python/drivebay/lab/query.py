@@ -75,31 +75,28 @@ FIGURES_SCHEMA = pa.schema(
 VIEWS = ("runs", "figures", *SCHEMAS, "sweep")
 VIEWS_HINT = f'views are {", ".join(VIEWS)}; columns of one: drivebay query "DESCRIBE figures" DIR'
 ELSEWHERE = "for files and extensions use DuckDB itself on the Parquet files of DIR"
+# File formats of tables: Arrow IPC holds the runs of an unfinished sweep.
 FORMS = {".parquet": pa_dataset.ParquetFileFormat(), ".arrow": pa_dataset.IpcFileFormat()}
-"""File formats of tables: Arrow IPC holds the runs of an unfinished sweep."""
 ROWS_MAX = 1_000_000
+# Largest degrees of freedom that are tabulated; beyond, Student's t is within 0.6 % of the normal
+# distribution's.
 FREEDOM_MAX = 200
-"""Largest degrees of freedom that are tabulated; beyond, Student's t is within 0.6 % of the
-normal distribution's.
-"""
+# Memory limit of this process, without its 100 MB of code. guess: enough for all seconds of a
+# thousand reviews.
 MEMORY_BYTES = 900_000_000
-"""Memory limit of this process, without its 100 MB of code. guess: enough for all seconds of a
-thousand reviews.
-"""
 LESS = (
     "the query or its answer needs more than 1 GB of memory",
     "select fewer rows or columns, or use DuckDB itself on the Parquet files of DIR",
 )
+# Settings that prevent a query from accessing files, loading extensions, or taking more memory or
+# threads.
 CLOSED = (
     "SET memory_limit = '500MB'; SET temp_directory = ''; SET enable_progress_bar = false; "
     f"SET threads = {min(4, os.cpu_count() or 1)}; SET enable_external_access = false; "
     "SET lock_configuration = true"
 )
-"""Settings that prevent a query from accessing files, loading extensions, or taking more memory
-or threads.
-"""
+# Time after Ctrl-C that a query may continue; a few of DuckDB's functions never notice it.
 STOPS_S = 1.0
-"""Time after Ctrl-C that a query may continue; a few of DuckDB's functions never notice it."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from drivebay.results import files
 __all__ = ["competitors", "write", "write_bench", "write_pictures"]
 
 NAME = "report.html"
+# Start of every generated page; only such files are overwritten.
 GENERATOR = b'name="generator" content="drivebay"'
-"""Start of every generated page; only such files are overwritten."""
 SIDE_BY_SIDE = "drivebay-report.html"
 DRIVES_MAX = 24
 

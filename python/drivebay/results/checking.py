@@ -35,34 +35,30 @@ from drivebay.results.records import SENSORS, labelled
 
 DOCUMENT = "step.json"
 RAW = "raw"
+# Schemas by file name without ".parquet".
 SCHEMAS = {**records.SCHEMAS, **INSIDE}
-"""Schemas by file name without ".parquet"."""
 ALWAYS = (DOCUMENT, "series.parquet", "histogram.parquet")
+# Largest decoded table. A phase's 4096 intervals of activity are 6 MB with 100 dies; a month's
+# seconds are 200 MB.
 DECODED_BYTES_MAX = 2**29
-"""Largest decoded table. A phase's 4096 intervals of activity are 6 MB with 100 dies; a month's
-seconds are 200 MB.
-"""
+# Longest duration of all phases of a result together, 97 days: their seconds take half a
+# gigabyte.
 SECONDS_MAX = 2**23
-"""Longest duration of all phases of a result together, 97 days: their seconds take half a
-gigabyte.
-"""
+# Limit of nonzero numbers and, inverted, of their smallness, so that no product or quotient of a
+# few exceeds 1.8e308. guess: above all counters of 128 bits in bytes.
 NUMBER_MAX = 1e60
-"""Limit of nonzero numbers and, inverted, of their smallness, so that no product or quotient of
-a few exceeds 1.8e308. guess: above all counters of 128 bits in bytes.
-"""
+# Largest sum of a column of integers, so that values computed from it stay below 2^63.
 SUM_MAX = 2.0**61
-"""Largest sum of a column of integers, so that values computed from it stay below 2^63."""
+# Time after a phase's end at which its last seconds may begin: I/Os in flight end later.
 LATE_S = 2.0
-"""Time after a phase's end at which its last seconds may begin: I/Os in flight end later."""
+# Longest string in characters. guess: far above the longest of a sweep, the description of a
+# build.
 TEXT_MAX = 1000
-"""Longest string in characters. guess: far above the longest of a sweep, the description of a
-build.
-"""
+# Columns whose values may be unknown.
 NULLABLE = {
     *("latency_ns_mean", "latency_ns_max", *SENSORS),
     *("kind", "trigger", "end_s", "state"),
 }
-"""Columns whose values may be unknown."""
 DIRECTIONS = {"read", "write"}
 
 
@@ -166,11 +162,11 @@ class Conditions(Open):
     sleep: _Sleep | None = None
 
 
+# Metrics that every replay of a trace has along with busy_s.
 REPLAYED = {
     *("wall_s", "latency_ns_sum", "over_10_ms", "over_100_ms"),
     *("outstanding_mean", "outstanding_max"),
 }
-"""Metrics that every replay of a trace has along with busy_s."""
 
 
 class StoredPhase(Data):

@@ -22,8 +22,8 @@ from drivebay.results.manifest import Manifest, StepEntry, Tool
 from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, TOTALS, PhaseResult
 from drivebay.results.writing import Folder
 
+# Names of unknown fields in a test's title, by `Workload.unknown`.
 UNKNOWN = {"pattern": "pattern", "queue_depth": "queue depth"}
-"""Names of unknown fields in a test's title, by `Workload.unknown`."""
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,9 @@ SUPERBLOCKS_SCHEMA = pa.schema(
 )
 
 
+# Schemas by file name in a result without ".parquet", which is also the name of `Inside`'s
+# attribute.
 SCHEMAS = {"events": EVENTS_SCHEMA, "activity": ACTIVITY_SCHEMA, "superblocks": SUPERBLOCKS_SCHEMA}
-"""Schemas by file name in a result without ".parquet", which is also the name of `Inside`'s
-attribute.
-"""
 
 
 @dataclass(frozen=True)

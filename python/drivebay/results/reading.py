@@ -21,10 +21,9 @@ from drivebay.results import checking
 from drivebay.results.manifest import STEPS, StepEntry, Tool, read_manifest
 from drivebay.results.records import SCHEMAS, PhaseResult
 
+# Limit for keeping checked tables of a result until its phases are requested; tables beyond it
+# are read again.
 KEPT_BYTES_MAX = 2**25
-"""Limit for keeping checked tables of a result until its phases are requested; tables beyond it
-are read again.
-"""
 
 
 @dataclass(frozen=True)

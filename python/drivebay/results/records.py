@@ -34,15 +34,14 @@ TELEMETRY_SCHEMA = pa.schema(
     [("second", pa.float64()), ("name", pa.string()), ("value", pa.float64())]
 )
 STAGES_SCHEMA = pa.schema([("second", pa.int32()), ("stage", pa.string()), ("ns", pa.int64())])
+# Schemas by file name in a result without ".parquet", which is also the name of `PhaseResult`'s
+# attribute.
 SCHEMAS = {
     "series": SERIES_SCHEMA,
     "histogram": HISTOGRAM_SCHEMA,
     "stages": STAGES_SCHEMA,
     "telemetry": TELEMETRY_SCHEMA,
 }
-"""Schemas by file name in a result without ".parquet", which is also the name of `PhaseResult`'s
-attribute.
-"""
 
 
 def labelled(schema: pa.Schema) -> pa.Schema:

@@ -20,12 +20,12 @@ from drivebay.results import Manifest
 from drivebay.results.manifest import Tool
 from drivebay.targets.base import Target
 
+# Keys that the user sets, and may set anew.
 GIVEN_KEYS = frozenset({"drive", "path", "overwrite_signature", "power", "purge"})
-"""Keys that the user sets, and may set anew."""
+# Settings of a drive that a reboot may change.
 SETTING_KEYS = frozenset(
     {"interface", "scheduler", "write_cache", "mount_point", "mount_options", "discard_max_bytes"}
 )
-"""Settings of a drive that a reboot may change."""
 
 
 def target_block(target: Target, drive: str) -> dict[str, Any]:

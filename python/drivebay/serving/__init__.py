@@ -20,8 +20,8 @@ from drivebay.serving.options import Drive, Namespace, Options
 
 __all__ = ["Drive", "Namespace", "Options", "Report", "Server", "beyond_loopback"]
 
+# Figures of a drive, like the control socket's `status`: docs/concepts/serving.md.
 Report = Mapping[str, Any]
-"""Figures of a drive, like the control socket's `status`: docs/concepts/serving.md."""
 
 
 class Server:

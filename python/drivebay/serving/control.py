@@ -15,13 +15,13 @@ from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.files import system_errors
 
+# Time limit of an answer; a power cut waits until the store is written.
 PATIENCE_S = 30.0
-"""Time limit of an answer; a power cut waits until the store is written."""
+# Commands that copy data and wait for the disk.
 COPY_PATIENCE_S = 3600.0
-"""Commands that copy data and wait for the disk."""
 COPIES = frozenset({"restore", "forget", "clone"})
+# Limit of an answer; a drive keeps about a thousand events.
 LINE_MAX = 8 << 20
-"""Limit of an answer; a drive keeps about a thousand events."""
 
 
 def ask(address: str, line: str) -> dict[str, Any]:

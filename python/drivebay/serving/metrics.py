@@ -19,26 +19,26 @@ from typing import Any
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 
+# Limit of open connections. A further one closes the oldest whose request is not complete; guess:
+# each costs a thread for at most `PATIENCE_S`.
 CONNECTIONS_MAX = 64
-"""Limit of open connections. A further one closes the oldest whose request is not complete; guess:
-each costs a thread for at most `PATIENCE_S`."""
+# Counter of connections that were closed for a newer one.
 CLOSED = "metrics_connections_closed_total"
-"""Counter of connections that were closed for a newer one."""
+# Connections that wait to be accepted; beyond it, Linux lets a client try again after a second.
 BACKLOG = 1024
-"""Connections that wait to be accepted; beyond it, Linux lets a client try again after a second."""
+# Time limit of a whole request with its answer.
 PATIENCE_S = 5.0
-"""Time limit of a whole request with its answer."""
+# Limit of a request in bytes.
 HEAD_MAX = 8192
-"""Limit of a request in bytes."""
+# Errors of a wait for connections after the socket was shut down.
 NO_LISTENER = (errno.EINVAL, errno.EBADF)
-"""Errors of a wait for connections after the socket was shut down."""
+# The histogram.
 LATENCY = "request_duration_seconds"
-"""The histogram."""
 HELP: Mapping[str, str] = documents.beside(__file__, "metrics.toml")
+# Names of metrics by figure of `status`.
 NAMES = {name.removesuffix("_total"): name for name in HELP}
-"""Names of metrics by figure of `status`."""
+# Name of the metric, suffix, further labels, value.
 Sample = tuple[str, str, Mapping[str, str], float]
-"""Name of the metric, suffix, further labels, value."""
 
 
 def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:

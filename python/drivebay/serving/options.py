@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# Options whose name differs from their field.
 NAMES = {"image": "from", "namespaces": "namespace"}
-"""Options whose name differs from their field."""
 DATA, PACE = "Data and state", "Pace and memory"
+# Fields by their heading in the help, in its order.
 HEADINGS = {
     "Addresses": "nbd nvme_tcp vfio_user ublk control metrics",
     DATA: "data image state precondition read_only namespaces host_durability record requests_only",
@@ -33,7 +34,6 @@ HEADINGS = {
     "Identity": "serial nqn eui64",
     "Power cuts and faults": "power_cut after_cut loss faults",
 }
-"""Fields by their heading in the help, in its order."""
 
 
 def name_of(field: str) -> str:

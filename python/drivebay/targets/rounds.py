@@ -20,10 +20,10 @@ from drivebay.definitions.suites import Phase, Test
 from drivebay.definitions.suites.parts import Window
 from drivebay.results.records import HISTOGRAM_SCHEMA, PhaseResult
 
+# Values kept for every round of a phase, as the metric `round_N_VALUE`; N counts from 1.
 VALUES = ("iops", "latency_us", "latency_max_us")
-"""Values kept for every round of a phase, as the metric `round_N_VALUE`; N counts from 1."""
+# Fields of a phase's result that are added up over its rounds.
 ADDED = ("duration_s", "reads", "writes", "read_bytes", "write_bytes")
-"""Fields of a phase's result that are added up over its rounds."""
 SUMMED = {"energy_j", "throttled_s"}
 HIGHEST = {"power_w_peak_1s", "power_w_peak_100ms"}
 

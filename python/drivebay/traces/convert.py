@@ -19,8 +19,8 @@ from drivebay.common.errors import UserError
 from drivebay.common.files import system_errors
 from drivebay.traces.read import OPS, Trace, in_order, source_of
 
+# Output formats, each with its file name extension.
 KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}
-"""Output formats, each with its file name extension."""
 
 
 def convert(

@@ -12,6 +12,7 @@ from drivebay._core import TraceBatches, TraceColumns, TraceSource, TraceSummary
 from drivebay.common.errors import TraceOrderError, UserError
 from drivebay.common.parquet import unpacked
 
+# Fields of `drivebay trace info --json` after the format, in their order.
 FIGURES = (
     *("reads", "writes", "read_bytes", "written_bytes", "trims", "flushes"),
     *("size_share", "queue_depth_share"),
@@ -19,9 +20,8 @@ FIGURES = (
     *("overwrite_share", "unwritten_read_share", "devices"),
     *("address_start_bytes", "address_end_bytes"),
 )
-"""Fields of `drivebay trace info --json` after the format, in their order."""
+# Names of the numbers in the column `op`.
 OPS = ("read", "write", "trim", "flush", "write-fua")
-"""Names of the numbers in the column `op`."""
 
 T = TypeVar("T")
 Trace = Path | TraceSource

@@ -32,11 +32,11 @@ from drivebay.traces.read import file_source
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 EVENTS = ("block_rq_issue", "block_rq_requeue", "block_rq_complete")
+# Buffer size of all processors together; 32 MiB each at most. An event takes about 100 bytes.
 BUFFER_BYTES_ALL = 256 << 20
-"""Buffer size of all processors together; 32 MiB each at most. An event takes about 100 bytes."""
 BUFFER_BYTES_EACH = 32 << 20
+# Interval between reads of the buffer: at a million I/Os per second it fills in 150 ms.
 SLEEP_S = 0.02
-"""Interval between reads of the buffer: at a million I/Os per second it fills in 150 ms."""
 READ_BYTES = 1 << 20
 PREFIX = "drivebay-"
 

@@ -132,6 +132,7 @@ def _size(count: int) -> str:
 
 
 _SPOKEN = {"b": "B", "k": "KiB", "m": "MiB", "g": "GiB"}
+# Labels of loads in the shipped suites, as patterns, and their text.
 _LOADS = (
     ("most", "highest rate"),
     (r"share-(\d+)", r"\1 % of the highest rate"),
@@ -140,7 +141,6 @@ _LOADS = (
     ("writer-all", "writer at its full rate"),
     ("reader-all", "reader, writer at its full rate"),
 )
-"""Labels of loads in the shipped suites, as patterns, and their text."""
 
 
 def spoken(label: str) -> str:

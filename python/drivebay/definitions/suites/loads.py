@@ -20,10 +20,10 @@ from drivebay.definitions.suites.load_fields import LoadFields
 from drivebay.definitions.suites.parts import Content, Data
 
 ZIPF = "zipf"
+# Operations on zones other than writes.
 MANAGES = ("reset", "finish", "open", "close")
-"""Operations on zones other than writes."""
+# Kinds of offsets that fio lacks, or lacks for a job that runs among others.
 ONLY_VIRTUAL = ("open-zones:", "sprandom:")
-"""Kinds of offsets that fio lacks, or lacks for a job that runs among others."""
 
 
 class FieldError(ValueError):

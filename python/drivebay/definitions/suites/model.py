@@ -20,10 +20,9 @@ SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
 DURATION_S_MAX = 30 * 24 * 3600.0
 Unknown = Literal["pattern", "offsets", "queue_depth", "duration_s"]
+# Lowest rate, in requests per second, of a share of a measured rate; fio's rates are whole
+# numbers.
 RATE_MIN = 1.0
-"""Lowest rate, in requests per second, of a share of a measured rate; fio's rates are whole
-numbers.
-"""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -41,6 +40,7 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 Seconds = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
 
 
+# Kinds of tests; each has a function that computes its figures (`analysis.measure.KINDS`).
 TestKind = Literal[
     "ageing",
     "cache",
@@ -63,7 +63,6 @@ TestKind = Literal[
     "waf",
     "working-set",
 ]
-"""Kinds of tests; each has a function that computes its figures (`analysis.measure.KINDS`)."""
 
 
 class _Span(Data):
@@ -302,10 +301,8 @@ class Trim(Data):
         )
 
 
+# Approximate duration of one half of a TRIM validation; guess: 9,216 reads of 0.2 ms, and pauses.
 TRIM_STAND_IN_S = 3.0
-"""Approximate duration of one half of a TRIM validation; guess: 9,216 reads of 0.2 ms, and
-pauses.
-"""
 
 
 class Phase(Data):

@@ -32,8 +32,8 @@ def _plain(value: float) -> int | float:
     return int(value) if value == int(value) else value
 
 
+# Share of a load's requests in per cent; the core checks it.
 Share = Annotated[float, AfterValidator(_plain), PlainSerializer(_plain, return_type=Any)]
-"""Share of a load's requests in per cent; the core checks it."""
 
 
 class Data(BaseModel):
@@ -105,8 +105,8 @@ class Steady(Data):
         return rates, window
 
 
+# Names of contents in a suite's file, each with the compressible percentage.
 WORDS = {"random": 0, "zero": 100}
-"""Names of contents in a suite's file, each with the compressible percentage."""
 
 
 class Content(Data):

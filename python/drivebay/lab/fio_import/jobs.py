@@ -31,26 +31,25 @@ from drivebay.targets.fio.parse import bin_bounds
 
 DIRECTIONS = ("read", "write")
 LATENCIES = ("lat", "clat")
+# Largest factor between bytes and rate times time, which fio rounds; smaller than a unit's
+# factor.
 FACTOR_MAX = 100
-"""Largest factor between bytes and rate times time, which fio rounds; smaller than a unit's
-factor.
-"""
 NANOSECONDS_SINCE = (2, 99)
+# Largest delay of threads that end after the first, as a share of the time and in ms; guess.
 LATER_SHARE, LATER_MS = 0.1, 20
-"""Largest delay of threads that end after the first, as a share of the time and in ms; guess."""
+# Threads that ran less than this share of the time on average did not run equally long; guess.
 UNEQUAL = 0.9
-"""Threads that ran less than this share of the time on average did not run equally long; guess."""
 ALIASES = {"readwrite": "rw", "log_max_value": "log_window_value"}
 ALL_CLIENTS = "All clients"
+# fio's `iodepth_level` entries for more than one I/O at a time.
 LEVELS = ("2", "4", "8", "16", "32", ">=64")
-"""fio's `iodepth_level` entries for more than one I/O at a time."""
 LATENCY_NS_MAX = 2**62
+# Those of `analysis.latency`.
 PERCENTILES = (50.0, 99.0, 99.9, 99.99)
-"""Those of `analysis.latency`."""
+# Lower edge of fio's last bin, 17.2 s (2^24 us before 2.99), with the width of a bin.
 LAST_BIN_NS = 0.97 * 2**34
-"""Lower edge of fio's last bin, 17.2 s (2^24 us before 2.99), with the width of a bin."""
+# fio's `latency_ms` above 10 ms; those above 100 ms begin with the fourth.
 SLOWER = ("20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000")
-"""fio's `latency_ms` above 10 ms; those above 100 ms begin with the fourth."""
 SLOW_MS = {10: SLOWER, 100: SLOWER[3:]}
 Options = Mapping[str, str]
 Key = tuple[str, int, tuple[tuple[str, str], ...]]

@@ -14,17 +14,16 @@ from drivebay.definitions.suites.model import Unknown
 from drivebay.lab.fio_import.jobs import Job, Options
 from drivebay.targets.fio.figures import number_of
 
+# Engines that have one request at a time regardless of iodepth; fio's default is psync.
 SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
-"""Engines that have one request at a time regardless of iodepth; fio's default is psync."""
 SECTOR = 512
+# Largest difference between the measured and the requested mix, in per cent of the I/Os; guess.
 MIX_WITHIN = 2.0
-"""Largest difference between the measured and the requested mix, in per cent of the I/Os; guess."""
+# If more I/Os are outstanding than this factor times the options' limit, the options are not
+# those of all threads; guess, as a latency may extend beyond the end.
 DEEPER = 1.25
-"""If more I/Os are outstanding than this factor times the options' limit, the options are not
-those of all threads; guess, as a latency may extend beyond the end.
-"""
+# Version of fio whose JSON first has options without a value (commit 4a1f2a5b).
 FLAGS_SINCE = (3, 39)
-"""Version of fio whose JSON first has options without a value (commit 4a1f2a5b)."""
 HELD_BACK = ("rate", "rate_iops", "rate_min", "thinktime", "latency_target")
 
 

@@ -28,17 +28,15 @@ from drivebay.results.records import SERIES_SCHEMA
 from drivebay.targets.fio.figures import RUNTIME_MS_MAX, is_possible
 
 WINDOW_MS_MAX = 1000
+# Largest relative difference between the mean latencies of logs and JSON that needs no warning.
 MEANS_WITHIN = 0.02
-"""Largest relative difference between the mean latencies of logs and JSON that needs no warning."""
+# Range of a log's I/Os divided by those of the JSON in the same time; guess: a run is this even.
 LEAST, MOST = 0.8, 1.05
-"""Range of a log's I/Os divided by those of the JSON in the same time; guess: a run is this
-even.
-"""
+# Smallest share of a job's I/Os that its whole log has, and how much faster than the log's
+# fastest window it may have run in time without a window; guesses.
 NEARLY_ALL, FASTER = 0.95, 2.0
-"""Smallest share of a job's I/Os that its whole log has, and how much faster than the log's fastest
-window it may have run in time without a window; guesses."""
+# Content of windows of latencies, by log_window_value; without the option, their means.
 MAXIMA = {"1": "max", "max": "max", "maximum": "max", "both": "both"}
-"""Content of windows of latencies, by log_window_value; without the option, their means."""
 Floats = npt.NDArray[np.float64]
 
 

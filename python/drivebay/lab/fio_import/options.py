@@ -11,8 +11,8 @@ from drivebay.lab.fio_import.jobs import Options
 
 TABLE = documents.beside(__file__, "options.toml")
 UNREAD = ("load", "measured")
+# Engines without the page cache, whatever direct says.
 PASSING = frozenset({"io_uring_cmd", "spdk", "xnvme", "sg", "rbd", "rados", "libiscsi", "nbd"})
-"""Engines without the page cache, whatever direct says."""
 READ = frozenset((*TABLE["load"]["read"], *TABLE["measured"]["read"], *TABLE["neither"]["options"]))
 
 

@@ -17,10 +17,10 @@ from drivebay.lab.imports import named, text_of
 
 AGAIN = named("fio").again
 DIGITS_MAX = 1000
+# Limit for numbers that are not read; those that are read have limits and names of their own.
 INT_BITS = 4 * DIGITS_MAX
-"""Limit for numbers that are not read; those that are read have limits and names of their own."""
+# Beginning of a fio document; a brace in a warning does not match.
 _DOCUMENT = re.compile(r"^\{|\{\s*\"fio version\"", re.MULTILINE)
-"""Beginning of a fio document; a brace in a warning does not match."""
 _OBJECT = re.compile(r"\{\s*(\"|\Z)")
 _LITERALS = ("true", "false", "null", "-")
 

@@ -17,8 +17,8 @@ from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.values import Figures
 
 KEYS = ("rate", "latency_mean")
+# Change of the factor's logarithm per z, a standard deviation of its range.
 PER_Z = math.log(OPEN_FACTOR) / EDGE
-"""Change of the factor's logarithm per z, a standard deviation of its range."""
 SOURCE = "guess: arrival, set with the SM951 with heatsink (docs/concepts/synthesis.md)"
 
 

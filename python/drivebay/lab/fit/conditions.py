@@ -16,21 +16,20 @@ from drivebay.definitions.suites import Phase, Replay, Test
 from drivebay.lab.fit.parameters import SETTINGS
 from drivebay.lab.validate.plan import interval_of
 
+# Capacity of the scaled drive, by trace, test or kind of test, from published/fit.toml.
 SMALL_BYTES: dict[str, float] = SETTINGS["small_bytes"]
-"""Capacity of the scaled drive, by trace, test or kind of test, from published/fit.toml."""
 USUAL_BYTES = 32e9
+# Smallest number of pages in a block of the scaled drive.
 LEAST_PAGES = 8
-"""Smallest number of pages in a block of the scaled drive."""
+# Longer loads are shortened with the drive.
 LONG_S = 60.0
-"""Longer loads are shortened with the drive."""
+# Tests whose write phases are shortened with the drive however short they are, so that they meet
+# the same share of unwritten space, and whose deep reads suffice for percentiles.
 AGED = frozenset({"aged-random"})
-"""Tests whose write phases are shortened with the drive however short they are, so that they
-meet the same share of unwritten space, and whose deep reads suffice for percentiles.
-"""
+# Queue depth of deep reads, and their shortened duration.
 DEEP, DEEP_S = 32, 3.0
-"""Queue depth of deep reads, and their shortened duration."""
+# Sections of parameters for which tests of a kind are run in their whole length.
 WHOLE = {"map_journal": {"consistency"}}
-"""Sections of parameters for which tests of a kind are run in their whole length."""
 
 
 def is_long(test: Test) -> bool:

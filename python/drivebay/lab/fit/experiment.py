@@ -22,21 +22,19 @@ from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.runs import as_run
 from drivebay.lab.validate.values import Figures, NotReached, kept, value_of
 
+# Relative error of a folder's figure that counts as one unit; guess: the repeatability of
+# reviews.
 SCALE = 0.01
-"""Relative error of a folder's figure that counts as one unit; guess: the repeatability of
-reviews.
-"""
+# Error of an evaluation that lacks the figure (a rate that never falls): a factor of two.
 MISSING = math.log(2)
-"""Error of an evaluation that lacks the figure (a rate that never falls): a factor of two."""
+# Number of scales beyond which errors count less and less: a figure that the model cannot
+# reproduce must not spoil the others (the knee of the soft L1 loss).
 FAR = 3.0
-"""Number of scales beyond which errors count less and less: a figure that the model cannot
-reproduce must not spoil the others (the knee of the soft L1 loss).
-"""
 
 Relation = Literal["eq", "lt", "gt", "range"]
 
+# Kinds of tests with a figure for every phase's rate; other kinds have only the keys below.
 KINDS_OF_PHASES = {"ladder", "ladders", "mixed", "sizes", "loads", "compression"}
-"""Kinds of tests with a figure for every phase's rate; other kinds have only the keys below."""
 KEYS = {
     "consistency": ("mean_iops", "burst_iops", "burst_s"),
     "thermal": ("throttle_after_s", "initial_rate", "throttled_rate"),
@@ -45,8 +43,8 @@ KEYS = {
 POWERED = KINDS_OF_PHASES | {"consistency", "thermal"}
 
 
+# A test on a drive; its drive is "" for the fitted one.
 Job = Run
-"""A test on a drive; its drive is "" for the fitted one."""
 
 
 @dataclass(frozen=True)

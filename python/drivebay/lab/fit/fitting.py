@@ -33,15 +33,15 @@ from drivebay.lab.fit.search import Problem, Trials, Values, derivatives
 from drivebay.lab.journal import Journal
 from drivebay.targets.virtual.states import workers_with_states
 
+# Evaluations of the search per parameter, unless the user sets a number.
 EVALUATIONS_EACH = 25
-"""Evaluations of the search per parameter, unless the user sets a number."""
 JOBS_MAX = 256
+# Longest total duration of the phases of a quick test, in seconds of the drive's time.
 QUICK_S = 60.0
-"""Longest total duration of the phases of a quick test, in seconds of the drive's time."""
+# Step of each parameter in the screen, as a share of its range, in both directions.
 SCREEN = 0.2
-"""Step of each parameter in the screen, as a share of its range, in both directions."""
+# Smallest relative change of a figure that counts as a dependence on the parameter.
 SEEN = 0.001
-"""Smallest relative change of a figure that counts as a dependence on the parameter."""
 
 
 def fit(

@@ -16,27 +16,26 @@ from typing import Any
 from drivebay.analysis import fidelity
 from drivebay.lab.fit.parameters import SETTINGS
 
+# Smallest number of rows, not used for calibration, for a kind to count as good.
 LEAST_PREDICTED = 2
-"""Smallest number of rows, not used for calibration, for a kind to count as good."""
 GOOD_FROM = 0.7
+# Shares of rows within bounds: good from the first on, not good below the second.
 BAD_BELOW = 0.5
-"""Shares of rows within bounds: good from the first on, not good below the second."""
+# Number of listed rows that are furthest off.
 LISTED = 3
-"""Number of listed rows that are furthest off."""
 
+# Kinds of published figures, in the order in which they are listed.
 KINDS = tuple(SETTINGS["kinds"])
-"""Kinds of published figures, in the order in which they are listed."""
+# Patterns of test and metric for the kinds, from published/fit.toml. A row is of one kind only,
+# which tests/test_kinds.py checks.
 RULES = tuple(
     (kind, re.compile(test), re.compile(metric))
     for kind, rules in SETTINGS["kinds"].items()
     for test, metric in rules
 )
-"""Patterns of test and metric for the kinds, from published/fit.toml. A row is of one kind only,
-which tests/test_kinds.py checks.
-"""
 
+# A row of the recorded run of `drivebay validate`.
 RowOf = Mapping[str, Any]
-"""A row of the recorded run of `drivebay validate`."""
 
 
 @dataclass(frozen=True)

@@ -30,16 +30,16 @@ from drivebay.lab.fit.parameters import Parameter
 
 Floats = npt.NDArray[np.float64]
 
+# Error in bounds at which a row counts half.
 CAUCHY = 2.0
-"""Error in bounds at which a row counts half."""
+# Ends of a range, in standard deviations of a uniform distribution over it.
 EDGE = math.sqrt(3.0)
-"""Ends of a range, in standard deviations of a uniform distribution over it."""
+# Correlation from which on two parameters cannot be distinguished.
 CORRELATED = 0.95
-"""Correlation from which on two parameters cannot be distinguished."""
+# Inverse of the variance of a uniform distribution from 0 to 1.
 PRIOR = 12.0
-"""Inverse of the variance of a uniform distribution from 0 to 1."""
+# Share of its range up to which a value counts as determined by the data.
 OPEN = 0.5
-"""Share of its range up to which a value counts as determined by the data."""
 
 
 @dataclass(frozen=True)

@@ -32,16 +32,14 @@ from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run, load_plan
 from drivebay.lab.validate.runs import SEED
 from drivebay.results import Result, load
 
+# Kinds of tests that are fitted to by default; traces take long, and are better held out for
+# predictions.
 USUAL_KINDS = KINDS_OF_PHASES | {"consistency", "thermal"}
-"""Kinds of tests that are fitted to by default; traces take long, and are better held out for
-predictions.
-"""
+# Largest error of a held-out figure that counts as predicted.
 HELD_OUT_PERCENT = 10.0
-"""Largest error of a held-out figure that counts as predicted."""
+# Bound of a row whose relation has no bound of its own (under, over, between): as for an exact
+# one.
 BOUND_PERCENT = 5.0
-"""Bound of a row whose relation has no bound of its own (under, over, between): as for an exact
-one.
-"""
 
 
 def experiment_for(

@@ -32,22 +32,22 @@ from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import leaves
 from drivebay.definitions.profiles import Profile, from_resolved
 
+# A range whose ends differ by this factor or more is searched on a log scale.
 LOG_FROM = 2.0
-"""A range whose ends differ by this factor or more is searched on a log scale."""
+# Significant digits of a fitted value: finer than any figure can resolve.
 DIGITS = 6
-"""Significant digits of a fitted value: finer than any figure can resolve."""
+# Most integers of a range that are tried to find out if the core accepts them all.
 WHOLE_MAX = 64
-"""Most integers of a range that are tried to find out if the core accepts them all."""
 
 SETTINGS_FILE = data.path("published") / "fit.toml"
+# Constants of published/fit.toml, whose head explains them.
 SETTINGS: dict[str, Any] = tomllib.loads(SETTINGS_FILE.read_text(encoding="utf-8"))
-"""Constants of published/fit.toml, whose head explains them."""
+# Keys that define the drive or host: counts, and sizes defined by a standard.
 BUILD = frozenset(SETTINGS["free"]["build"])
-"""Keys that define the drive or host: counts, and sizes defined by a standard."""
+# Sections without influence on any published row.
 LEFT_OUT = ("drive", "identify", "health", "variants")
-"""Sections without influence on any published row."""
+# Factor in both directions for a value known only from a published row, or not at all.
 OPEN_FACTOR = 2.0
-"""Factor in both directions for a value known only from a published row, or not at all."""
 
 
 @dataclass(frozen=True)

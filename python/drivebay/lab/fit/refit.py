@@ -20,12 +20,12 @@ from drivebay.lab.journal import Evaluation
 from drivebay.lab.validate.plan import Row, Run
 from drivebay.lab.validate.values import Figures
 
+# Smallest effect of a refit on a row that says something about the linear formula.
 LEAST_SHIFT = 0.005
-"""Smallest effect of a refit on a row that says something about the linear formula."""
+# Smallest change of a parameter that is applied, in standard deviations of its range.
 NEGLIGIBLE = 0.02
-"""Smallest change of a parameter that is applied, in standard deviations of its range."""
+# Number of parameters named with a refit: those that it moves most, in deviations of the range.
 MOST_MOVED = 3
-"""Number of parameters named with a refit: those that it moves most, in deviations of the range."""
 
 
 def refits(

@@ -29,24 +29,21 @@ from drivebay.lab.fit.parameters import Parameter
 from drivebay.lab.journal import Evaluation, Journal
 from drivebay.lab.validate.values import Figures
 
+# Values of an evaluation, in the order of the parameters.
 Values = tuple[float, ...]
-"""Values of an evaluation, in the order of the parameters."""
+# Weight that draws a parameter to its start: inverse standard deviation of a uniform
+# distribution.
 PRIOR_WEIGHT = math.sqrt(PRIOR)
-"""Weight that draws a parameter to its start: inverse standard deviation of a uniform
-distribution.
-"""
+# Initial step of CMA-ES, in ranges; its authors recommend about a third of a range or less.
 SIGMA = 0.2
-"""Initial step of CMA-ES, in ranges; its authors recommend about a third of a range or less."""
 GENERATION_MIN = 8
+# Mean square of the residuals below which a minimum is deep enough.
 GOOD = 0.25
-"""Mean square of the residuals below which a minimum is deep enough."""
+# Number of points at which a single parameter is searched; CMA-ES needs at least two parameters.
 LINE = 9
-"""Number of points at which a single parameter is searched; CMA-ES needs at least two
-parameters.
-"""
 STEPS_MAX = 12
+# Least squares end when a step improves the loss, or moves the values, by less than this share.
 PATIENCE = 5e-3
-"""Least squares end when a step improves the loss, or moves the values, by less than this share."""
 
 
 class Trials:

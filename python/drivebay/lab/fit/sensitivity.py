@@ -38,23 +38,23 @@ from drivebay.lab.validate.verdicts import names_of, reproduced
 from drivebay.targets.virtual.states import key_of, workers_with_states
 from drivebay.targets.virtual.target import VirtualTarget
 
+# Step of a parameter, as a share of its range.
 STEP = 0.25
-"""Step of a parameter, as a share of its range."""
 SEEDS = (SEED, SEED + 1)
+# Number of standard deviations between seeds below which a change counts as zero.
 NOISE_FACTOR = 2.0
-"""Number of standard deviations between seeds below which a change counts as zero."""
+# Sections that affect every test.
 EVERYWHERE = frozenset({"controller", "nand"})
-"""Sections that affect every test."""
+# Change of a row below which it counts as zero, if only rows are requested.
 LEAST_CHANGE = 0.001
-"""Change of a row below which it counts as zero, if only rows are requested."""
+# Number of parameters from which on a run with all of them moved saves more than it costs.
 LEAST_SCREENED = 3
-"""Number of parameters from which on a run with all of them moved saves more than it costs."""
 HINT = "start again, it goes on: make fidelity"
 
 Runs = Mapping[Run, Figures]
 Key = TypeVar("Key")
+# Coordinates of a drive's parameters by their names, for those that differ from the profile's.
 At = tuple[tuple[str, float], ...]
-"""Coordinates of a drive's parameters by their names, for those that differ from the profile's."""
 
 
 @dataclass(frozen=True)
@@ -336,10 +336,9 @@ def _rows_changed(bench: Bench, before: Runs, after: Runs, noise: Floats) -> set
     return changed
 
 
+# Result of each move by drive and parameter: the distance in z, and the figures; None if the
+# parameter is stuck.
 Moves = Mapping[tuple[str, str], tuple[float, Mapping[Evaluation, Figures]] | None]
-"""Result of each move by drive and parameter: the distance in z, and the figures; None if the
-parameter is stuck.
-"""
 
 
 def _moves(

@@ -20,14 +20,14 @@ from drivebay.definitions.scaling import with_load
 from drivebay.definitions.suites import Phase, Test
 from drivebay.lab.fit.experiment import KINDS_OF_PHASES
 
+# Lengths to which a phase may be cut.
 LENGTHS_S = (1, 2, 5, 20, 60)
-"""Lengths to which a phase may be cut."""
+# Largest relative difference of a cut phase; half of the scale of a figure.
 SAME = 0.005
-"""Largest relative difference of a cut phase; half of the scale of a figure."""
+# Share of a test's phases that must give the same figures, otherwise the test is run whole.
 KEPT_PART = 1 / 3
-"""Share of a test's phases that must give the same figures, otherwise the test is run whole."""
+# Lengths to which a consistency test may be cut; their last third is the window.
 CONSISTENCY_S = (60, 120, 300, 600, 900, 1200, 1800, 2700)
-"""Lengths to which a consistency test may be cut; their last third is the window."""
 
 
 def shortened(whole: Measured) -> tuple[Test, dict[str, float] | None]:

@@ -38,8 +38,8 @@ _MIX = re.compile(r"Read (\d{1,3})\s*%\s*[/,]\s*Write (\d{1,3})\s*%")
 _SIZE = re.compile(r"(\d{1,6})\s*([MG])iB")
 _DEVICE = re.compile(r"\[([A-Z]:)|^(/\S*)")
 _MEASURED = re.compile(r"measure:?\s*(\d{1,5})\s*(sec|min)", re.IGNORECASE)
+# By how much MB/s may differ from IOPS times the block size without a warning.
 RATE_WITHIN = 0.01
-"""By how much MB/s may differ from IOPS times the block size without a warning."""
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:

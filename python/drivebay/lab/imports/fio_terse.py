@@ -23,11 +23,11 @@ from drivebay.results.foreign import ImportedFile
 from drivebay.results.records import SERIES_SCHEMA
 from drivebay.targets.fio.figures import Part, Unreadable
 
+# Fields of a direction, by version of the format.
 SIDE_FIELDS = {"3": 41, "4": 41, "5": 47}
-"""Fields of a direction, by version of the format."""
 WAYS = ("read", "write", "trim")
+# Places of the latencies in a direction.
 CLAT, LISTED, TOTAL = 8, slice(12, 32), 32
-"""Places of the latencies in a direction."""
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:

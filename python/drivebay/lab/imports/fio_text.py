@@ -37,8 +37,8 @@ from drivebay.targets.fio.figures import Part, Unreadable
 WAYS = ("read", "write", "trim")
 MIXED = ("rw", "readwrite", "randrw")
 NS = {"nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
+# By how much the bytes that fio rounds may differ from I/Os times block size.
 BLOCK_WITHIN = 0.01
-"""By how much the bytes that fio rounds may differ from I/Os times block size."""
 
 _N = r"\s*(\d{1,17}(?:\.\d{1,9})?[kKMG]?)"
 _HEADER = re.compile(
@@ -64,8 +64,8 @@ _PERCENTILES = re.compile(r"\s*(slat|clat|lat) percentiles \((nsec|usec|msec)\):
 _PERCENTILE = re.compile(r"(\d{1,3}\.\d{1,6})th=\[\s*(\d{1,15})\]")
 _ISSUED = re.compile(r"\s*issued rwts?\s*: total=(\d{1,30}),(\d{1,30}),(\d{1,30})")
 _ISSUED_2 = re.compile(r"\s*issued\s*: total=r=(\d{1,30})/w=(\d{1,30})/d=(\d{1,30})")
+# Lines that have to be read.
 _FIGURES = re.compile(r"\s*((read|write|trim|mixed)\s*: (io|IOPS)=|issued[ \w]*: total=)")
-"""Lines that have to be read."""
 _SHARES = re.compile(r"\s*lat \((nsec|usec|msec)\)\s*: (.{1,300})")
 _DEPTHS = re.compile(r"\s*IO depths\s*: (.{1,200})")
 _BANDWIDTH = re.compile(
@@ -79,8 +79,8 @@ _JOB_FILE = re.compile(r"([a-z_]{2,40})\s?=\s?(\S{1,300})")
 _LAYOUT = re.compile(
     r"\S.{0,199}: Laying out IO files?(?:\(s\))? \(.{1,30}/ (\d{1,12}[KMGT]?)i?B\)"
 )
+# Time of one of fio's samples of bandwidth; before 3.0 it does not tell their number.
 SAMPLE_MS = 500
-"""Time of one of fio's samples of bandwidth; before 3.0 it does not tell their number."""
 _SIZES = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([KMG]?)i?B?-(\d{1,9}(?:\.\d{1,6})?)([KMG]?)i?B?")
 _VERSION = re.compile(r"(fio-\d[\w.-]{0,40})")
 

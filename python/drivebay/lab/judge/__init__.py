@@ -21,8 +21,8 @@ from drivebay.lab.judge.rules import ORDER, RULES, Rule, Verdict
 from drivebay.results.reading import Result
 from drivebay.targets.fio.figures import Unreadable
 
+# Rules about how a review was set up, and not about what its suite does.
 SETUP = frozenset({"cache", "span", "bound"})
-"""Rules about how a review was set up, and not about what its suite does."""
 FLAWS: tuple[Verdict, ...] = ("shown", "likely")
 
 

@@ -22,17 +22,17 @@ from drivebay.lab.fio_import.options import PASSING
 from drivebay.lab.imports import Importer
 from drivebay.targets.fio.figures import Part, number_of
 
+# Span of a job on a device without a size.
 WHOLE = 2**63
-"""Span of a job on a device without a size."""
+# Fewest seconds, or samples of fio, that show a course; guess.
 SECONDS_LEAST = 6
-"""Fewest seconds, or samples of fio, that show a course; guess."""
+# Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %.
 FALL = 1.25
-"""Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %."""
 ROUND_BYTES = 2**25
+# Smallest share of a rate's variance that two plateaus explain; guess.
 EXPLAINED = 0.5
-"""Smallest share of a rate's variance that two plateaus explain; guess."""
+# Smallest share of the mean that samples of an even rate have; guess.
 EVEN = 0.8
-"""Smallest share of the mean that samples of an even rate have; guess."""
 
 
 @dataclass(frozen=True)

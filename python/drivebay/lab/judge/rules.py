@@ -17,31 +17,32 @@ from drivebay.lab.judge.evidence import WHOLE, Case, size
 Verdict = Literal["shown", "likely", "cannot be told from this file", "excluded"]
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
 GIB = 2**30
+# Mean latency below which no drive was asked; guess: a read over PCIe takes longer.
 MEMORY_US = 4.0
-"""Mean latency below which no drive was asked; guess: a read over PCIe takes longer."""
+# Mean latency of small reads below which no flash cell was read; guess: below Optane's.
 FLASH_US = 8.0
-"""Mean latency of small reads below which no flash cell was read; guess: below Optane's."""
+# Mean latency of small buffered I/Os below which memory answered most; guess.
 BUFFERED_US = 30.0
-"""Mean latency of small buffered I/Os below which memory answered most; guess."""
 SMALL_BYTES = 16 * 1024
 SPAN_SHOWN, SPAN_LIKELY, SPAN_LARGE = GIB, 2.2 * GIB, 64 * GIB
 NO_DRIVE = frozenset({"null", "net", "netsplice", "cpuio", "filecreate", "filestat"})
 IN_MEMORY = ("nullb", "ram", "zram", "shm/", "pmem")
+# Names of disks of cloud machines.
 VOLUMES = ("xvd",)
-"""Names of disks of cloud machines."""
+# Fewest bytes that fill an SLC cache; guess: the smallest known one has 3 GB (850 EVO).
 SLC_BYTES_LEAST = 2 * GIB
-"""Fewest bytes that fill an SLC cache; guess: the smallest known one has 3 GB (850 EVO)."""
+# Shortest time of writes that alone is taken for steady; guess, SNIA's first rounds take it.
 STEADY_S = 1800
-"""Shortest time of writes that alone is taken for steady; guess, SNIA's first rounds take it."""
 PASSES = 2
+# Fewest I/Os above a percentile; guess: its error is then about a third.
 SAMPLES_LEAST = 10
-"""Fewest I/Os above a percentile; guess: its error is then about a third."""
+# Shortest run in which heat can throttle a drive; guess.
 HEAT_S = 20
-"""Shortest run in which heat can throttle a drive; guess."""
 EVEN = 0.03
+# IOPS that providers of volumes set as limits.
 CAPS = (100, 120, 240, 500, 1100, 2300, 3000, 5000, 7500, 16000, 20000, 32000, 64000, 80000)
-"""IOPS that providers of volumes set as limits."""
 BANDWIDTH_CAPS_MIB = (25, 60, 100, 125, 150, 200, 250, 500, 750, 900, 1000)
+# Rates that large requests reach at a link's limit, in MB/s: the link less its overhead.
 LINKS_MB = {
     "SATA 3 Gbit/s": (255, 285),
     "SATA 6 Gbit/s": (515, 565),
@@ -50,7 +51,6 @@ LINKS_MB = {
     "PCIe 4.0 x4": (6600, 7450),
     "PCIe 5.0 x4": (13300, 14900),
 }
-"""Rates that large requests reach at a link's limit, in MB/s: the link less its overhead."""
 BUSY, NEARLY_BUSY, IDLE = 90.0, 80.0, 60.0
 
 

@@ -25,14 +25,11 @@ from drivebay.lab.sweep.network import Scheduler, distributed
 
 MEMORY = "memory"
 JOBS_MAX = 1024
+# Share of the free memory that runs may take; the rest is for the page cache and other processes.
 MEMORY_SHARE = 0.8
-"""Share of the free memory that runs may take; the rest is for the page cache and other
-processes.
-"""
+# Memory of a worker process before its first run: interpreter, Dask, NumPy, Arrow; measured,
+# rounded up.
 WORKER_BYTES = 170_000_000
-"""Memory of a worker process before its first run: interpreter, Dask, NumPy, Arrow; measured,
-rounded up.
-"""
 CONNECT_S = 10.0
 QUIET = ("distributed", "distributed.scheduler", "distributed.nanny", "distributed.worker")
 

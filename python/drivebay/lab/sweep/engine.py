@@ -35,10 +35,10 @@ from drivebay.lab.sweep.store import Store
 RETRIES = 2
 LOOK_EVERY_S = 0.2
 COUNT_THREADS_EVERY_S = 5.0
+# Time for reviews of real drives to end when the sweep is stopped.
 STOP_S = 90.0
-"""Time for reviews of real drives to end when the sweep is stopped."""
+# Number of waiting runs that are searched for one that fits in the free memory.
 LOOKAHEAD = 64
-"""Number of waiting runs that are searched for one that fits in the free memory."""
 
 
 class Sink(Protocol):

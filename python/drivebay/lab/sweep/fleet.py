@@ -36,12 +36,11 @@ from drivebay.lab.sweep.spec import Fleet, FleetDrive
 from drivebay.lab.sweep.store import Store
 from drivebay.targets.safety import blockdev, marks
 
+# Environment variable of a worker: the ids of the drives that it may test, as a JSON list.
 ANNOUNCED = "DRIVEBAY_ANNOUNCED"
-"""Environment variable of a worker: the ids of the drives that it may test, as a JSON list."""
+# Environment variable of a worker: the folder for running reviews; by default in the user's state
+# folder, since another user could create a folder for temporary files first.
 SCRATCH = "DRIVEBAY_SCRATCH"
-"""Environment variable of a worker: the folder for running reviews; by default in the user's
-state folder, since another user could create a folder for temporary files first.
-"""
 LOOK_EVERY_S = 0.5
 ASK_EVERY_S = 2.0
 

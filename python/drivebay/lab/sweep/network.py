@@ -21,8 +21,8 @@ from typing import Any
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 
+# Roles that need certificates: a sweep is a client; a worker with real drives is both.
 ROLES = ("client", "worker")
-"""Roles that need certificates: a sweep is a client; a worker with real drives is both."""
 
 
 def distributed() -> Any:

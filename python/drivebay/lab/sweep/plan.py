@@ -30,10 +30,9 @@ from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.lab.sweep.spec import RUNS_MAX, Scalar, Spec, beside, tests_of
 from drivebay.targets.virtual.target import VirtualTarget
 
+# Largest number of points that are checked before the start; of more points, so many are checked,
+# spread evenly.
 CHECKED_MAX = 2_000
-"""Largest number of points that are checked before the start; of more points, so many are
-checked, spread evenly.
-"""
 
 
 @dataclass(frozen=True)

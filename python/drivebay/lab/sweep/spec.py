@@ -25,14 +25,14 @@ from drivebay.definitions.suites.parts import Data
 PARAMETERS_MAX = 20
 POINTS_MAX = 100_000
 RUNS_MAX = 1_000_000
+# Bound of a load that ends after an amount of data, or when its rate is stable.
 LONGEST_S = 86_400
-"""Bound of a load that ends after an amount of data, or when its rate is stable."""
 EXAMPLE = "docs/concepts/sweeps.md has examples to copy"
+# Columns that every part has; no parameter may have these names.
 RESERVED = frozenset(
     {"run", "drive", "suite", "test", "seed", "wall_s", "cpu_s", "peak_memory_bytes", "host"}
     | {"build"}
 )
-"""Columns that every part has; no parameter may have these names."""
 
 Scalar = bool | int | float | str
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]

@@ -40,20 +40,19 @@ SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
 REPORT = "report.html"
 KIND = "sweep"
+# Protocols whose writes appear whole or not at all.
 WHOLE_AT_ONCE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "memory"})
-"""Protocols whose writes appear whole or not at all."""
+# Number of parts that are read in parallel, which hides the latency of an object store.
 READERS = 16
-"""Number of parts that are read in parallel, which hides the latency of an object store."""
+# Number of runs in a block.
 BLOCK_RUNS = 1000
-"""Number of runs in a block."""
 _NAME = re.compile(r"(run|block)-(\d{6,})-([0-9a-f]{8})\.(arrow|parquet|json)")
+# Key of a block's metadata: the columns and labels of its parts, and for each row the part that
+# it came from.
 _KINDS = b"drivebay_kinds"
-"""Key of a block's metadata: the columns and labels of its parts, and for each row the part that
-it came from.
-"""
 
+# A row of a part, and the part's labels.
 Labelled = tuple[dict[str, Any], dict[str, Any]]
-"""A row of a part, and the part's labels."""
 
 
 class Store:

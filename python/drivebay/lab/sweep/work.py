@@ -32,11 +32,10 @@ from drivebay.lab.sweep.store import Store
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
+# Answer of a worker: "index", "wall_s", validity "warnings", and for a failed run "error" and
+# "again": true if a retry may help; "hint" if the worker is another build, with which nothing is
+# run.
 Outcome = dict[str, Any]
-"""Answer of a worker: "index", "wall_s", validity "warnings", and for a failed run "error" and
-"again": true if a retry may help; "hint" if the worker is another build, with which nothing
-is run.
-"""
 
 
 def run(plan_json: str, url: str, index: int) -> Outcome:

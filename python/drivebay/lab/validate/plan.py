@@ -22,8 +22,8 @@ from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import with_load
 from drivebay.definitions.suites import Phase, Replay, Test
 
+# Suffix of a phase's label before the number of its interval, from the second on.
 INTERVAL = "-interval-"
-"""Suffix of a phase's label before the number of its interval, from the second on."""
 
 
 @dataclass(frozen=True, order=True)
@@ -80,10 +80,10 @@ class Run:
 
 
 SCALED = "scaled-"
+# Tolerance of a figure, by the relation that the publication states.
 WITHIN_PERCENT = {"eq": 5.0, "approx": 10.0, "ratio_to": 10.0}
-"""Tolerance of a figure, by the relation that the publication states."""
+# Tolerance of a printed 0: values that round to it.
 ROUNDED = 0.05
-"""Tolerance of a printed 0: values that round to it."""
 
 
 @dataclass(frozen=True)

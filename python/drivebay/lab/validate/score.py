@@ -19,8 +19,8 @@ from drivebay.analysis import fidelity
 from drivebay.lab.validate.plan import Row
 from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
+# Leverage from which on a fit counts as having used a row.
 FITTED_FROM = 0.5
-"""Leverage from which on a fit counts as having used a row."""
 
 
 @dataclass(frozen=True)

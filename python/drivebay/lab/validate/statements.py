@@ -21,10 +21,9 @@ from drivebay.analysis import Measured
 from drivebay.common import data
 from drivebay.lab.validate.values import Figures, NotReached, value_of
 
+# Function that returns a figure of a run, by the run's index and the figure's name; raises
+# NotReached.
 Lookup = Callable[[int, str], Any]
-"""Function that returns a figure of a run, by the run's index and the figure's name; raises
-NotReached.
-"""
 
 OPERATORS: Mapping[type, Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -152,5 +151,5 @@ def _read() -> dict[str, Statement]:
     return {name: Statement(**entry) for name, entry in tomllib.loads(text).items()}
 
 
+# Every statement, by its name in published/validation.toml.
 STATEMENTS: Mapping[str, Statement] = _read()
-"""Every statement, by its name in published/validation.toml."""

@@ -18,14 +18,14 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.validate.plan import Run, interval_of
 
+# Stored figures of a run: numbers by the figure's name, or the reason why there is none.
 Figures = Mapping[str, Any]
-"""Stored figures of a run: numbers by the figure's name, or the reason why there is none."""
 Runs = Mapping[Run, Measured | Figures]
 
+# Share of the median below which a second counts as a drop.
 NOTABLE_DROP = 0.5
-"""Share of the median below which a second counts as a drop."""
+# Relative distance from the end's rate within which a drive is in steady state.
 SETTLED = 0.1
-"""Relative distance from the end's rate within which a drive is in steady state."""
 SMOOTHED_S = 100
 MINUTE_S = 60
 
@@ -122,13 +122,19 @@ def _minute_behind(run: Measured) -> float:
     return float(timeline.rate_mb_s[begin : begin + MINUTE_S].mean())
 
 
+# Mean rates of a phase over some of its seconds.
 OF_SECONDS: Mapping[str, Callable[[np.ndarray], float]] = {
     "first_second": lambda rates: float(rates[0]),
     "first_minute": lambda rates: float(rates[:MINUTE_S].mean()),
     "last_minute": lambda rates: float(rates[-MINUTE_S:].mean()),
     "all_seconds": lambda rates: float(rates.mean()),
 }
-"""Mean rates of a phase over some of its seconds."""
+# Figures of a run: power of the first phase (W); rates of all phases (MB/s), also of one share of
+# reads, their highest and mean, and the highest IOPS; a trace's hours; the rate that is the first
+# figure of a test's kind; IOPS of the seconds in steady state: mean, deviation, deviation over
+# the mean, the slowest second, and that over the median, the share under half of the median (%);
+# time until the rate stays within 10 % of that of the end (s); the share of time in the flash
+# (%); the minute after the cache (MB/s).
 OF_RUN: Mapping[str, Callable[[Measured], Any]] = {
     "power": lambda run: _power_w(run.phases[0]),
     "rates": _rates,
@@ -155,13 +161,6 @@ OF_RUN: Mapping[str, Callable[[Measured], Any]] = {
     ),
     "minute_behind": _minute_behind,
 }
-"""Figures of a run: power of the first phase (W); rates of all phases (MB/s), also of one share
-of reads, their highest and mean, and the highest IOPS; a trace's hours; the rate that is the
-first figure of a test's kind; IOPS of the seconds in steady state: mean, deviation, deviation
-over the mean, the slowest second, and that over the median, the share under half of the
-median (%); time until the rate stays within 10 % of that of the end (s); the share of time in
-the flash (%); the minute after the cache (MB/s).
-"""
 
 
 def _intervals(run: Measured) -> list[dict[str, PhaseFigures]]:

@@ -14,8 +14,8 @@ from drivebay.report.base.runs import Run
 from drivebay.report.base.text import DASH, GAP, number, quantity
 from drivebay.report.base.text import latency as latency_words
 
+# guess: figures without intervals closer than this share a rank.
 TIE_PERCENT = 1.0
-"""guess: figures without intervals closer than this share a rank."""
 
 
 def published_of(run: Run, key: str) -> Published | None:

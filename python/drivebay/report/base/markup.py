@@ -28,8 +28,8 @@ class Html(str):
 Child = str | Html | None | Iterable["Child"]
 
 CUT = 5
+# Length of the scale relative to the longest bar that is not cut.
 CUT_ROOM = 1.25
-"""Length of the scale relative to the longest bar that is not cut."""
 CUT_NOTE = f"Bar with a gap: more than {CUT} times as long as any bar without one"
 _VOID = {"meta", "input", "br"}
 _CONTROLS = dict.fromkeys(

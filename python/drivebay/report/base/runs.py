@@ -59,8 +59,8 @@ class Run:
 
 
 SELF = "@self"
+# Placeholders for colour and name of a run; the Bench replaces them by those of each drive.
 NAME = "@name"
-"""Placeholders for colour and name of a run; the Bench replaces them by those of each drive."""
 
 
 def by_drive(runs: Sequence[Run]) -> bool:

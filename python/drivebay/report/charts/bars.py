@@ -11,8 +11,8 @@ from drivebay.report.charts.curves import DEVIATION, WHISKERS
 from drivebay.report.charts.model import Axis, Chart, Panel, Series
 
 ROW_PX = 26
+# Height above and below the rows.
 ENDS_PX = 64
-"""Height above and below the rows."""
 
 
 def bar_panel(

@@ -201,8 +201,8 @@ def _panel_of(made: Callable[P, Curves]) -> Callable[P, Panel]:
     return lambda *args, **options: made(*args, **options).panel()
 
 
+# Panel of `Curves`.
 curves = _panel_of(Curves)
-"""Panel of `Curves`."""
 
 
 def _band(line: Series, ends: Sequence[Interval | None]) -> Series:

@@ -20,10 +20,10 @@ import numpy as np
 from drivebay.report.base.runs import Run
 
 HEADROOM = 1.06
+# Margin above and below the values on a logarithmic axis, as a share of its height.
 LOG_ROOM = 0.06
-"""Margin above and below the values on a logarithmic axis, as a share of its height."""
+# Number of names from which those of an x axis are drawn vertically.
 CROWDED = 10
-"""Number of names from which those of an x axis are drawn vertically."""
 LINEAR = ("linear", "Linear")
 LOG = ("log", "Log")
 CLOSE = ("close", "Close-up")
@@ -268,8 +268,8 @@ def counted(runs: Sequence[Run], what: Literal["ios", "histogram", "seconds"] = 
     return spoken(runs, texts)
 
 
+# Dashes of lines without points, in turn, which distinguish them without colours.
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
-"""Dashes of lines without points, in turn, which distinguish them without colours."""
 
 
 def shape_of(place: int) -> Literal["circle", "square", "diamond", "triangle"]:
@@ -279,8 +279,8 @@ def shape_of(place: int) -> Literal["circle", "square", "diamond", "triangle"]:
     return ("circle", "square", "diamond", "triangle")[place % 4]
 
 
+# Patterns of adjacent bars, in turn.
 BAR_PATTERNS = ("plain", "rising", "dots", "falling", "level", "grid")
-"""Patterns of adjacent bars, in turn."""
 
 
 def run_key(runs: Sequence[Run], *, points: bool = False) -> tuple[Key, ...]:

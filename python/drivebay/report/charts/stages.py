@@ -18,8 +18,8 @@ from drivebay.report.charts import model
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
 
 OTHER_STAGE = ("#77716a", "diamonds")
+# Maximum number of runs for which charts that cannot be overlaid are shown side by side.
 APART_MAX = 2
-"""Maximum number of runs for which charts that cannot be overlaid are shown side by side."""
 WRAP = 16
 SHOW = Switch("unit", "Show", (("time", "Time"), ("share", "Share")))
 SAID_MAX = 4

@@ -29,10 +29,9 @@ NAMED_MAX = 12
 FURTHER_MAX = 6
 POINTS_MAX = 3600
 EACH_SECOND = "IOPS, 1 s samples"
+# Scales of a whole run, logarithmic first: the first seconds of a new drive are so fast that a
+# linear axis shows little else.
 SCALES = ("log", "linear", "close")
-"""Scales of a whole run, logarithmic first: the first seconds of a new drive are so fast that a
-linear axis shows little else.
-"""
 END_SCALES = ("linear", "log", "close")
 SLOWED = "Shaded: heat reduces the rate."
 LIGHT = "Thin line at the top: the drive reports light throttling"

@@ -29,8 +29,8 @@ BETTER = {
 }
 IN_FACTS = ("latency_", "over_", "waf", "power_", "temperature_", "throttled_")
 PHASE_WRAP = 12
+# Bars of more phases than this use the full width of the page.
 WIDE_FROM = 8
-"""Bars of more phases than this use the full width of the page."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds.generic import Kind, step_values
 
 UNITS = {"rate": "MB/s", "iops": "IOPS", "latency": "ms"}
+# Maximum number of loads whose latencies are drawn; with more, only the tables list them.
 MANY = 12
-"""Maximum number of loads whose latencies are drawn; with more, only the tables list them."""
 
 
 def _remarks(measured: Measured) -> list[str]:

@@ -29,8 +29,8 @@ from drivebay.report.kinds.generic import BarOf, Kind
 from drivebay.report.kinds.loads import MANY
 
 MINUTE_S = 60
+# Runs shorter than this are drawn per second.
 SHORT_S = 20 * MINUTE_S
-"""Runs shorter than this are drawn per second."""
 IOPS, RATE, LATENCY, LONGEST = "IOPS", "Data rate", "Mean latency", "Maximum latency"
 UNITS = {IOPS: "IOPS", RATE: "MB/s", LATENCY: "ms", LONGEST: "ms"}
 

@@ -37,19 +37,19 @@ INDEX = "index.html"
 LIBRARY = "assets/plotly.min.js"
 OWNED = ("data", "reviews", "assets")
 LISTING = "data/index.js"
+# Marks a Bench from the start; a folder with it may be overwritten.
 MARK = ".drivebay-bench"
-"""Marks a Bench from the start; a folder with it may be overwritten."""
 FIGURES = 5
+# Number of tests of these pages whose first figure is in the first table.
 FIVE = {"performance-consistency": 1, "random": 2, "sequential": 2}
-"""Number of tests of these pages whose first figure is in the first table."""
+# Beginning of the detail of such a figure; bench.js gives it no rank.
 NEAREST = "nearest load"
-"""Beginning of the detail of such a figure; bench.js gives it no rank."""
+# Key of a figure of a single queue depth, which comes after those of all depths.
 ONE_DEPTH = "rate_qd"
-"""Key of a figure of a single queue depth, which comes after those of all depths."""
+# Characters after which a drive's name is broken into lines next to a chart.
 NAME_WIDTH = 22
-"""Characters after which a drive's name is broken into lines next to a chart."""
+# Maximum number of reviews for which the Bench holds sentences on every pair.
 PAIRS_MAX = 24
-"""Maximum number of reviews for which the Bench holds sentences on every pair."""
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,10 @@ TITLES = {
     "tests": "Tests",
     "conclusion": "Conclusion",
 }
+# Maximum number of charts for a suite without the tests of these chapters.
 PLAIN_MAX = 8
-"""Maximum number of charts for a suite without the tests of these chapters."""
+# Maximum number of loads of another tool that are compared with the catalog.
 NEAREST_MAX = 8
-"""Maximum number of loads of another tool that are compared with the catalog."""
 CHART_PX = 270
 TRACE_KEYS = ("rate", "latency_mean", "over_10_ms", "over_100_ms")
 
@@ -165,6 +165,7 @@ def _among(page: Page) -> list[Child]:
     return body
 
 
+# Meaning of the marks of bars.
 LEGEND = el(
     "p",
     el("span", el("i", class_="mark"), "published figure"),
@@ -174,7 +175,6 @@ LEGEND = el(
     el("span", el("em", "throttled"), "heat reduces the rate"),
     class_="small marks",
 )
-"""Meaning of the marks of bars."""
 
 
 def _ranked(page: Page, bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) -> Html | None:

@@ -24,15 +24,14 @@ GREW: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("throttle_s", "Throttled", units.duration),
     ("media_errors", "Media errors", number),
 )
+# Figures of SMART by their names in `targets.smart`: those that grow, and those of the state
+# after a test.
 AFTER: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("temperature_c", "Temperature", lambda celsius: f"{number(celsius)} °C"),
     ("percentage_used", "Used", lambda percent: f"{number(percent)} %"),
     ("available_spare_percent", "Spare", lambda percent: f"{number(percent)} %"),
     ("waf", "Write amplification", number),
 )
-"""Figures of SMART by their names in `targets.smart`: those that grow, and those of the state after
-a test.
-"""
 
 
 def specifications(all_entries: Sequence[Entry]) -> Html:

@@ -32,8 +32,8 @@ from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.pages import verdict
 from drivebay.report.render.page import Page, pairs
 
+# Headings, in the order of the reviews; other pages follow after them.
 PAGES: dict[str, str] = asset_table("pages")["pages"]
-"""Headings, in the order of the reviews; other pages follow after them."""
 DIFFERENT = (
     "The reviews ran this test in different ways (different suite or shortened run): its figures "
     "are not comparable."

@@ -28,16 +28,16 @@ from drivebay.report.pages.sentences import USES, Sentence
 from drivebay.report.peers import competitors
 from drivebay.report.peers.digest import Json
 
+# Number of key tests of each kind that can be trusted.
 KEY_KINDS = dict.fromkeys(
     ("cache", "consistency", "idle", "ladders", "mixed", "saturation", "thermal", "trace", "waf"), 1
 ) | {"ladder": 4, "qos": 3, "rounds": 3}
-"""Number of key tests of each kind that can be trusted."""
+# Smallest heat loss, or difference from other drives, that a sentence mentions.
 WORTH_PERCENT = 10.0
-"""Smallest heat loss, or difference from other drives, that a sentence mentions."""
+# Most thermal tests that the verdict tells of.
 HEAT_MAX = 3
-"""Most thermal tests that the verdict tells of."""
+# Most tests of latency at shares of a rate that the verdict tells of.
 SERVICE_MAX = 2
-"""Most tests of latency at shares of a rate that the verdict tells of."""
 RIVALS = 2
 AGAINST_MAX = 4
 STRENGTH = attrgetter("times")

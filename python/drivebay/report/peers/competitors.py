@@ -36,20 +36,20 @@ from drivebay.results import files
 FOLDER = "catalog-results"
 ENDING = ".json.xz"
 AGAIN = "make catalog-results"
+# `Profile.media` of drives without flash.
 IN_PLACE = "written in place"
-"""`Profile.media` of drives without flash."""
+# File with figures and loads of the shortened runs of all drives, without series.
 QUICK = "quick"
-"""File with figures and loads of the shortened runs of all drives, without series."""
+# Number of other drives in a report; the Bench has all.
 NEAR = 7
-"""Number of other drives in a report; the Bench has all."""
+# guess: drives further apart in time were not for sale together.
 YEARS = 3.0
-"""guess: drives further apart in time were not for sale together."""
+# Assumed month of a release if only its year is known.
 MIDDLE = 6
-"""Assumed month of a release if only its year is known."""
+# Keys of a profile that do not affect figures.
 UNUSED = ("source", "note", "identify")
-"""Keys of a profile that do not affect figures."""
+# Suite of the shipped results.
 SUITE = "anandtech-2015"
-"""Suite of the shipped results."""
 
 
 def load(folder: Path | None = None, *, beside: Sequence[Json] = ()) -> list[Json]:

@@ -22,8 +22,8 @@ from drivebay.report.render.page import encoded
 
 Json = dict[str, Any]
 FORMAT = 1
+# Figures without ranks if a drive is simulated: simulated seconds vary too little.
 STEADINESS = ("sd_iops", "mean_over_sd")
-"""Figures without ranks if a drive is simulated: simulated seconds vary too little."""
 
 
 def digest(entry: Entry) -> Json:

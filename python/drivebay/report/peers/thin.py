@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 Json = dict[str, Any]
+# Maximum distance of neighbouring rounded values.
 STEP_PX = 0.75
-"""Maximum distance of neighbouring rounded values."""
+# Width of a wide chart in a wide window, without its margins.
 WIDTH_PX = 1250
-"""Width of a wide chart in a wide window, without its margins."""
+# Part of a chart's height above and below its panes.
 MARGINS_PX = 80
-"""Part of a chart's height above and below its panes."""
+# Significant digits of numbers on axes without a length.
 DIGITS = 4
-"""Significant digits of numbers on axes without a length."""
+# Minimum length of a logarithmic axis without given ends.
 DECADE = 1.0
-"""Minimum length of a logarithmic axis without given ends."""
 
 
 def rounded(panel: Json) -> Json:

@@ -20,10 +20,10 @@ from drivebay.common.errors import UserError
 from drivebay.report.charts.model import Chart, Limits, Panel, Series, rounded
 from drivebay.report.render.svg import picture
 
+# Pixels of the PNG per pixel of the page.
 ZOOM = 2
-"""Pixels of the PNG per pixel of the page."""
+# Marks a folder written by drivebay, whose pictures may be replaced.
 MARK = ".drivebay-pictures"
-"""Marks a folder written by drivebay, whose pictures may be replaced."""
 
 
 def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:

@@ -31,12 +31,12 @@ from drivebay.report.render.svg import still
 
 Json = dict[str, Any]
 TICK_FORMS = {"plain": ",", "si": "~s", "signed": "+,"}
+# Logarithmic axes shorter than this have evenly spaced ticks.
 NARROW_DECADES = 0.5
-"""Logarithmic axes shorter than this have evenly spaced ticks."""
+# Share of an axis at each end where a centred label of a point would leave the axis on a phone.
 LABEL_EDGE = 0.1
-"""Share of an axis at each end where a centred label of a point would leave the axis on a phone."""
+# Digits in tooltips for values in these units; five for others.
 DIGITS = {"°C": 3, "W": 3, "%": 3}
-"""Digits in tooltips for values in these units; five for others."""
 SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 

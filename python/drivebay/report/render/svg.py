@@ -32,32 +32,32 @@ from drivebay.report.charts.model import (
     pane_spans,
 )
 
+# Coordinate units per pixel.
 FINE = 2
-"""Coordinate units per pixel."""
+# Largest coordinate; lines that leave the picture are clipped here.
 FAR = 9_999
-"""Largest coordinate; lines that leave the picture are clipped here."""
 WIDTH_PX = 960
 NARROW_PX = 580
+# Space for the names of rows, next to the axis.
 NAMES_PX = 150
-"""Space for the names of rows, next to the axis."""
 FONT_PX = 11
 LINE_PX = 13
 LIGHT_PX = 3
+# Half the length of a whisker's cap.
 CAP_PX = 3
-"""Half the length of a whisker's cap."""
+# Width of a number on an x axis.
 NUMBER_PX = 36
-"""Width of a number on an x axis."""
+# Margin around a pane in which points and lines on its edge stay visible.
 EDGE_PX = 3
-"""Margin around a pane in which points and lines on its edge stay visible."""
+# Maximum number of points drawn per series; outlines and bars are complete.
 MOST = {"scatter": 4_000, "line": 1_200, "area": 160}
-"""Maximum number of points drawn per series; outlines and bars are complete."""
 DASHES = {"solid": "", "dash": ' stroke-dasharray="16 10"', "dot": ' stroke-dasharray="4 5"'}
+# Corners of symbols, in halves of their size.
 CORNERS = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
     "triangle": ((0, -1.2), (1.15, 0.8), (-1.15, 0.8)),
 }
-"""Corners of symbols, in halves of their size."""
 PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 Floats = npt.NDArray[np.float64]
 
@@ -69,8 +69,8 @@ def still(panel: Panel) -> Html:
 
 FONT = "DejaVu Sans, Verdana, sans-serif"
 TITLE_PX, SMALL_PX, MARGIN_PX = 17, 11, 16
+# Width of a character relative to the font size, for DejaVu Sans, which is wide.
 SIGN_WIDE = 0.62
-"""Width of a character relative to the font size, for DejaVu Sans, which is wide."""
 KEYS_MAX = 12
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+# Bytes, I/Os or ns of a job: 38 GB/s for 30 days, three years; sums of a result have 64 bits.
 FIGURE_MAX = 10**17
-"""Bytes, I/Os or ns of a job: 38 GB/s for 30 days, three years; sums of a result have 64 bits."""
 RUNTIME_MS_MAX = 2**32
 JOBS_MAX = 4096
 

@@ -60,11 +60,11 @@ _OFFSETS = {
 }
 
 
+# Fields that are options of fio with the same name and meaning.
 SAME = ("fsync", "percentage_random")
-"""Fields that are options of fio with the same name and meaning."""
 SCATTERED = "zoned-scattered:"
+# fio rejects 1: with this exponent the most popular of a million blocks gets 0.07 % more.
 NEXT_TO_1 = "zipf:1.0001"
-"""fio rejects 1: with this exponent the most popular of a million blocks gets 0.07 % more."""
 
 
 def is_zipf_1(offsets: str) -> bool:

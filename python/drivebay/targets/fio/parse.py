@@ -34,10 +34,10 @@ from drivebay.targets.fio.figures import JOBS_MAX, RUNTIME_MS_MAX, Part, Unreada
 
 OLDEST = (3, 25)
 NEWEST = (3, 41)
+# An answer this much before a round's end serves as the round's end, as for a second.
 EARLY_ROUND_MS = 50
-"""An answer this much before a round's end serves as the round's end, as for a second."""
+# fio answers within a few ms; if no I/O completes, it answers at the next completion.
 STALL_MS = 250
-"""fio answers within a few ms; if no I/O completes, it answers at the next completion."""
 
 Document = dict[str, Any]
 Direction = Literal["read", "write"]

@@ -40,8 +40,8 @@ from drivebay.targets.fio import parse
 from drivebay.targets.fio.job import TARGET_VARIABLE, probe_job
 from drivebay.targets.safety import in_use
 
+# io_uring is blocked in many containers; libaio then does the same work.
 ENGINES = ("io_uring", "libaio")
-"""io_uring is blocked in many containers; libaio then does the same work."""
 ARGUMENTS = ("--output-format=json+", "--eta=never", "-")
 STOPPED_EXIT_CODE = 128
 POLL_S = 0.25
@@ -49,37 +49,33 @@ FIRST_ASK_S = 0.05
 SHORTEST_S = 0.3
 NEVER = float("inf")
 ANSWER_S = 0.001
+# Seconds that an answer takes: at first, and at most; the estimate adapts in between.
 ANSWER_MAX_S = 0.05
-"""Seconds that an answer takes: at first, and at most; the estimate adapts in between."""
+# An answer this much before a second's end serves as that second's.
 EARLY_MS = 50
-"""An answer this much before a second's end serves as that second's."""
 KEPT_LEVEL = 2
+# Compression of an answer's 46 KB takes 0.4 ms this way; 8.8 ms line by line at gzip's own level
+# 9 (measured).
 KEPT_BUFFER_BYTES = 2**16
-"""Compression of an answer's 46 KB takes 0.4 ms this way; 8.8 ms line by line at gzip's own level 9
-(measured).
-"""
+# Part of fio's message (backend.c, thread_main) after a job has waited for its own statistics for
+# five seconds; the thread that requested them then waits for ever. Fixed in 3.42 (commit
+# 00084f95).
 STUCK = b"stuck grabbing stat_sem"
-"""Part of fio's message (backend.c, thread_main) after a job has waited for its own statistics for
-five seconds; the thread that requested them then waits for ever. Fixed in 3.42 (commit
-00084f95).
-"""
 STUCK_LOOKED_AT_BYTES = 4096
+# Bytes of output up to the end of a document. guess: 40 jobs with counts in each of 1,856 bins
+# (stat.h) of nine histograms; with the bins seen in practice an answer has 46 KB.
 DOCUMENT_BYTES_MAX = 2**24
-"""Bytes of output up to the end of a document. guess: 40 jobs with counts in each of 1,856 bins
-(stat.h) of nine histograms; with the bins seen in practice an answer has 46 KB.
-"""
+# Documents that fio may print without a request. guess: it prints one at its end.
 UNASKED_MAX = 16
-"""Documents that fio may print without a request. guess: it prints one at its end."""
+# Bytes of fio's stderr. guess: all output seen is below 1 KB.
 COMPLAINTS_BYTES_MAX = 2**20
-"""Bytes of fio's stderr. guess: all output seen is below 1 KB."""
 FULL = {
     errno.ENOSPC: "the file system of the tested file is full",
     errno.EDQUOT: "the disk quota of the tested file is used up",
 }
+# An I/O that hangs delays fio's end; only after this time is fio killed, which is safe: it has no
+# children.
 KILL_AFTER_S = 60.0
-"""An I/O that hangs delays fio's end; only after this time is fio killed, which is safe: it has no
-children.
-"""
 
 # Works as the shell's `exec`, but first requests SIGTERM when the parent dies (prctl 1). A
 # preexec_fn would run Python between fork and exec, which may hang in a program with threads.

@@ -33,18 +33,17 @@ from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.purge import discard, purge
 from drivebay.targets.telemetry.environment import Environment
 
+# Time of a fio process in addition to its job (measured: 0.25 to 0.45 s).
 START_S = 0.5
-"""Time of a fio process in addition to its job (measured: 0.25 to 0.45 s)."""
 PURGE_S = 2.0
+# Fill rate until the first measurement on this target; only for the time shown.
 FIRST_GUESS_BYTES_PER_S = 400e6
-"""Fill rate until the first measurement on this target; only for the time shown."""
+# A shorter fill may be over before its first answer.
 ASKED_FILL_BYTES = 2**31
-"""A shorter fill may be over before its first answer."""
+# Share of the planned bytes that sprandom writes at least (fio 3.42: 0.9995); guess: never below.
 SPRANDOM_LEAST = 0.99
-"""Share of the planned bytes that sprandom writes at least (fio 3.42: 0.9995); guess: never below.
-"""
+# A phase that ends by itself before this share of its duration gives no result.
 ENOUGH = 0.98
-"""A phase that ends by itself before this share of its duration gives no result."""
 
 
 @dataclass

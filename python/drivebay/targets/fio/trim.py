@@ -39,10 +39,9 @@ from drivebay.targets.safety.in_use import SYS_BLOCK, read
 from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, in_a_word, mark_of
 from drivebay.targets.trim_verdict import Claims, Reads, Validation
 
+# Pause before every later round of reads; guess: gives a drive that trims lazily the time to do
+# so.
 BETWEEN_READS_S = 0.5
-"""Pause before every later round of reads; guess: gives a drive that trims lazily the time to do
-so.
-"""
 
 Step = Callable[[float], None]
 

@@ -17,11 +17,11 @@ from drivebay._core import RealReplayResult, ReplayResult
 from drivebay.definitions.suites import Replay
 from drivebay.results.records import core_histogram, one_second_series
 
+# Figures that the core counts under the same name.
 COUNTED = (
     *("outstanding_max", "issued", "completed", "unanswered"),
     *("late", "late_queue_full", "late_not_read"),
 )
-"""Figures that the core counts under the same name."""
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,9 @@ from drivebay.targets.safety.target_device import OverwritePermission, TargetDev
 
 __all__ = ["Job", "RealReplay", "ReplayOptions", "Survey", "TraceSource"]
 
+# A file with a smaller share of its size in blocks has holes, and reads of holes never reach the
+# drive.
 HOLES_SHARE = 0.95
-"""A file with a smaller share of its size in blocks has holes, and reads of holes never reach the
-drive.
-"""
 
 
 class Job:
@@ -214,8 +213,8 @@ def _notes_on_mounts(target: TargetDevice) -> list[str]:
 
 
 LOOK_EVERY_S = 0.25
+# Share of late requests from which the machine, not only the drive, affects the result.
 LATE_SHARE = 0.01
-"""Share of late requests from which the machine, not only the drive, affects the result."""
 
 
 def play(

@@ -23,10 +23,10 @@ from drivebay.targets.safety.libblkid import SECTOR_BYTES, Area, ProbeError, are
 
 _SUITES = ("btrfs", "bcache", "bcachefs", "stratis", "drbd", "ceph_bluestore", "oracleasm", "vdo")
 _MAPPED = ("crypto_LUKS", "BitLocker", "cs_fvault2", "DM_integrity", "DM_snapshot_cow")
+# libblkid's names for parts of something larger, along with all that end in _member.
 MEMBERS = frozenset(
     (*_SUITES, *_MAPPED, "DM_verity_hash", "swap", "swsuspend", "jbd", "ubi", "VMFS")
 )
-"""libblkid's names for parts of something larger, along with all that end in _member."""
 _WORDS = {
     "LVM2_member": "an LVM physical volume",
     "linux_raid_member": "a member of an MD RAID",
@@ -40,13 +40,13 @@ _WORDS = {
     "dos": "a partition table (dos)",
 }
 _TABLES = ("gpt", "PMBR", "dos", "atari", "mac", "bsd", "sun", "sgi", "minix")
+# A device up to this size is read completely, within the time limit.
 WHOLE_BYTES = 4 * 2**30
-"""A device up to this size is read completely, within the time limit."""
 ENDS_BYTES = 64 * 2**20
 DRAWN_BLOCKS = 2048
+# guess: a hard disk of 7,200/min seeks 2,048 times in 17 s; nobody waits longer without a
+# message.
 LOOK_S = 30.0
-"""guess: a hard disk of 7,200/min seeks 2,048 times in 17 s; nobody waits longer without a message.
-"""
 _CHUNK_BYTES = 2**22
 _ZEROS = bytes(_CHUNK_BYTES)
 

@@ -25,13 +25,12 @@ from drivebay.common import documents, programs
 from drivebay.targets.safety.blockdev import Device
 from drivebay.targets.safety.in_use import SYS_BLOCK, disks, read
 
+# Password for an ATA secure erase, which clears it; a drive that lost power in between still has
+# it.
 PASSWORD = "drivebay"
-"""Password for an ATA secure erase, which clears it; a drive that lost power in between still has
-it.
-"""
 FORMAT_S = 20.0
+# guess: durations; only for the time shown.
 SANITIZE_S = 120.0
-"""guess: durations; only for the time shown."""
 ASK_S = 30.0
 POLL_S = 0.5
 COMMAND_MAX_MS = 4 * 3600 * 1000

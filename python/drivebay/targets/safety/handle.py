@@ -37,8 +37,8 @@ from drivebay.targets.safety.target_device import (
 )
 from drivebay.targets.safety.witness import Witness
 
+# Time within which a drive must come back after a reset; guess: NVMe allows 127 s, most need 5.
 RETURN_S = 60.0
-"""Time within which a drive must come back after a reset; guess: NVMe allows 127 s, most need 5."""
 LOOKS_MAX = 3
 _BLKRRPART = 0x125F
 

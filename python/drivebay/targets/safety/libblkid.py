@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 SECTOR_BYTES = 512
+# Tables inside partitions are followed to this depth.
 NESTED_MAX = 4
-"""Tables inside partitions are followed to this depth."""
 _SUPERBLOCKS = 1 << 1 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 10  # LABEL UUID TYPE MAGIC BADCSUM
 _TABLES = 1 << 1 | 1 << 3  # FORCE_GPT MAGIC
 _BTRFS_COPIES = (64 * 2**20, 256 * 2**30)
+# Fields of a superblock: checksum (skipped), UUID, its own address, flags (skipped), magic.
 _BTRFS = struct.Struct("<32x16sQ8x8s")
-"""Fields of a superblock: checksum (skipped), UUID, its own address, flags (skipped), magic."""
 
 
 class ProbeError(Exception):

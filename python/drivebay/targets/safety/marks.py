@@ -45,22 +45,20 @@ ATTRIBUTE = "user.drivebay"
 STATE_VARIABLE = "DRIVEBAY_STATE_DIR"
 DIGEST_BLOCKS, BLOCK_BYTES = 32, 4096
 NS = 1_000_000_000
+# Writing the mark changes the file's time of change: it is written again until that time is
+# within this of the time in the mark. 10 ms: the longest tick of the kernel's clock.
 NOTED_NS = 10_000_000
-"""Writing the mark changes the file's time of change: it is written again until that time is within
-this of the time in the mark. 10 ms: the longest tick of the kernel's clock.
-"""
 NOTES_MAX = 50
+# Times of files are those of the kernel's last tick, 10 ms at most: a write this long after an
+# examination has a later time.
 TICK_S = 0.02
-"""Times of files are those of the kernel's last tick, 10 ms at most: a write this long after an
-examination has a later time.
-"""
+# The same on file systems that keep whole seconds, or two (FAT).
 SECONDS_TICK_S = 2.0
-"""The same on file systems that keep whole seconds, or two (FAT)."""
+# Time that a witness may take after a kill, on a busy machine; guess.
 WITNESS_S = 30.0
-"""Time that a witness may take after a kill, on a busy machine; guess."""
 FAT = ("vfat", "msdos", "exfat")
+# Parts in a device's digest, as many as fit into the seconds; the mark stores their number.
 DEVICE_ENDS, DEVICE_BLOCKS, DEVICE_S = 64 * 2**20, 2048, 5.0
-"""Parts in a device's digest, as many as fit into the seconds; the mark stores their number."""
 MIB = 2**20
 
 State = Literal["open", "killed", "done"]

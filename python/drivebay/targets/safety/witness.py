@@ -24,15 +24,14 @@ import time
 
 from drivebay.targets.safety import in_use, marks, watch
 
+# Same as in targets.fio.job: in the environment of each fio.
 FIO_VARIABLE = "DRIVEBAY_TARGET"
-"""Same as in targets.fio.job: in the environment of each fio."""
+# A fio that has not ended this long after its kill waits for a drive that hangs: writes during
+# that time could be anyone's. guess: requests of a healthy drive end within tens of milliseconds.
 AT_ONCE_S = 1.0
-"""A fio that has not ended this long after its kill waits for a drive that hangs: writes during
-that time could be anyone's. guess: requests of a healthy drive end within tens of milliseconds.
-"""
 _EVENTS = watch.WRITES | watch.IN_OPEN
+# Requests of a killed process may end after it; guess.
 SETTLE_S = 0.05
-"""Requests of a killed process may end after it; guess."""
 
 
 class Witness:

@@ -19,12 +19,12 @@ from drivebay.targets.safety.target_device import TargetDevice
 from drivebay.targets.telemetry import host, sensors, smart, warnings
 from drivebay.targets.telemetry.recorder import Telemetry
 
+# Columns of the series, and the readings that fill them: the first one available.
 MEASURED = {
     "temperature_c": ("drive.temperature_c", "drive.composite_temperature_c"),
     "power_w": ("drive.power_w",),
     "throttle_stage": ("drive.throttle_stage",),
 }
-"""Columns of the series, and the readings that fill them: the first one available."""
 
 
 class Environment:

@@ -24,12 +24,11 @@ from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.common.files import system_errors
 
+# Longest gap between two readings; within a longer gap the power is unknown; guess: meters log
+# each second.
 GAP_S = 3.0
-"""Longest gap between two readings; within a longer gap the power is unknown; guess: meters log
-each second.
-"""
+# Larger times are milliseconds: as seconds, this is the year 5138.
 MILLISECONDS_FROM = 1e11
-"""Larger times are milliseconds: as seconds, this is the year 5138."""
 EXAMPLE = "write a header, for example: time,power_w"
 
 

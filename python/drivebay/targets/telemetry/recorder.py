@@ -24,10 +24,10 @@ from drivebay.targets.telemetry.meter import Meter
 from drivebay.targets.telemetry.sensors import Absent, Sensor
 
 EVERY_S = 1.0
+# A second of the series uses the readings around its middle, if one is this near.
 NEAREST_S = 1.5
-"""A second of the series uses the readings around its middle, if one is this near."""
+# Time that a phase's end waits for a meter to write its last second; guess: they buffer a line.
 METER_LATE_S = 3.0
-"""Time that a phase's end waits for a meter to write its last second; guess: they buffer a line."""
 
 Values = dict[str, float]
 

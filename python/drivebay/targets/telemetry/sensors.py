@@ -34,19 +34,18 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 SMART_LOG_BYTES = 512
 _ADMIN_COMMAND = 0xC0484E41  # _IOWR('N', 0x41, struct nvme_passthru_cmd of 72 bytes)
 _GET_LOG_PAGE = 0x02
+# Limits of valid temperatures; drives report values outside for other meanings: 0 K (NVMe: not
+# reported), -128 (ATA: not valid), 255 (SCSI: not available); guess: no drive works there.
 CELSIUS_MIN, CELSIUS_MAX = -100.0, 200.0
-"""Limits of valid temperatures; drives report values outside for other meanings: 0 K (NVMe: not
-reported), -128 (ATA: not valid), 255 (SCSI: not available); guess: no drive works there.
-"""
+# Names in the order of the SMART log, from byte 216 on.
 THROTTLING = (
     "throttle_light_count",
     "throttle_heavy_count",
     "throttle_light_s",
     "throttle_heavy_s",
 )
-"""Names in the order of the SMART log, from byte 216 on."""
+# CPU frequencies read per second at most; guess: each may have to wake a core.
 POLICIES_MAX = 16
-"""CPU frequencies read per second at most; guess: each may have to wake a core."""
 
 
 @dataclass(frozen=True)

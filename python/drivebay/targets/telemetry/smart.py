@@ -24,14 +24,15 @@ if TYPE_CHECKING:  # SMART can be read without the core
 
 TIMEOUT_S = 20
 DATA_UNIT_BYTES = 512_000
+# Fields of NVMe in which 0 means that the drive does not count.
 NOT_REPORTED_IF_ZERO = ("data_units_read", "data_units_written")
-"""Fields of NVMe in which 0 means that the drive does not count."""
+# Largest valid values; above, it is not a spare in per cent or a time (smartctl ignores it as
+# well).
 REPORTED_MAX = {"available_spare_percent": 100.0, "power_on_h": 2.0**24}
-"""Largest valid values; above, it is not a spare in per cent or a time (smartctl ignores it as
-well).
-"""
+# Limit of counts; a count of all ones means "not reported".
 COUNT_MAX = 2.0**127
-"""Limit of counts; a count of all ones means "not reported"."""
+# Places of figures of SATA and SAS drives in smartctl's JSON, our names, and the factor to our
+# units.
 _PLACES = (
     (("temperature", "current"), "temperature_c", 1.0),
     (("power_on_time", "hours"), "power_on_h", 1.0),
@@ -41,14 +42,11 @@ _PLACES = (
     (("scsi_error_counter_log", "read", "gigabytes_processed"), "read_bytes", 1e9),
     (("scsi_error_counter_log", "write", "gigabytes_processed"), "written_bytes", 1e9),
 )
-"""Places of figures of SATA and SAS drives in smartctl's JSON, our names, and the factor to our
-units.
-"""
+# Names that nvme-cli, the core and we share.
 SAME = (
     *("percentage_used", "host_reads", "host_writes", "power_cycles"),
     *("unsafe_shutdowns", "media_errors"),
 )
-"""Names that nvme-cli, the core and we share."""
 _NVME_FIELDS = {
     "percent_used": "percentage_used",
     "avail_spare": "available_spare_percent",

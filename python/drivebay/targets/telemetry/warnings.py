@@ -16,17 +16,17 @@ from typing import Any
 
 from drivebay.common.units import si_bytes
 
+# Factor by which a rate may exceed the link's: a second's end is known to 1 ms or so.
 LINK_SLACK = 1.02
-"""Factor by which a rate may exceed the link's: a second's end is known to 1 ms or so."""
+# guess: if less than this share of the bytes reached the device, there is a cache.
 MISSING_SHARE = 0.9
-"""guess: if less than this share of the bytes reached the device, there is a cache."""
+# guess: allowed other I/O as a share of our own; a file's file system writes its own records.
 OTHERS_SHARE = {"block": 0.02, "file": 0.10}
-"""guess: allowed other I/O as a share of our own; a file's file system writes its own records."""
 OTHERS_BYTES = 16 * 2**20
+# guess: of all processors together, used by anything but fio and drivebay.
 OTHERS_CPU_PERCENT = 10.0
-"""guess: of all processors together, used by anything but fio and drivebay."""
+# Share of one core from which the host limits the rate, not the drive.
 FIO_CPU_PERCENT = 95.0
-"""Share of one core from which the host limits the rate, not the drive."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from drivebay.results.inside import Inside
 
 __all__ = ["EVENTS_MAX", "Inside", "inside"]
 
+# Default limit of recorded events: 56 MB in the core.
 EVENTS_MAX = 1_000_000
-"""Default limit of recorded events: 56 MB in the core."""
 
 
 def inside(kept: _core.Inside) -> Inside:

@@ -24,12 +24,12 @@ from drivebay.definitions.suites import Test
 from drivebay.targets.base import Progress
 
 WAIT_S = 0.05
+# Steps that are worth a copy; a purge and a rest take no time.
 COSTLY = frozenset({"fill", "steady", "load", "sprandom"})
-"""Steps that are worth a copy; a purge and a rest take no time."""
 
 
+# A drive, and the figures measured by its preparation: the number of rounds until steady.
 Prepared = tuple[VirtualDrive, dict[str, float]]
-"""A drive, and the figures measured by its preparation: the number of rounds until steady."""
 Preparation = Callable[[], Prepared]
 
 

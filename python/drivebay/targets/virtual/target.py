@@ -38,25 +38,23 @@ from drivebay.targets.virtual.inside import EVENTS_MAX, inside
 from drivebay.targets.virtual.states import Prepared, States, key_of
 
 T = TypeVar("T")
+# Converts the drive's seconds since a run's start to progress.
 Elapsed = Callable[[float], float]
-"""Converts the drive's seconds since a run's start to progress."""
 FILL_BLOCK_BYTES = 128 * 1024
 BLOCK_4K = 4096
 FILL_QUEUE_DEPTH = 32
 LOOK_EVERY_S = 0.1
+# Memory of a drive under test in addition to its maps: buffers, recorder, results; measured,
+# rounded up.
 FIXED_BYTES = 32 * 2**20
-"""Memory of a drive under test in addition to its maps: buffers, recorder, results; measured,
-rounded up.
-"""
 IOS_PER_WALL_SECOND = 5e6  # I/Os per second on one core, for estimates only
 FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, for estimates only
 REPLAY_COST = 3.0  # cost factor, as the I/Os of a trace are larger; for estimates only
+# Seeds of preparation rounds start here, apart from the seeds of the phases, which count up from
+# the test's.
 ROUND_SEEDS = 1_000_000
-"""Seeds of preparation rounds start here, apart from the seeds of the phases, which count up from
-the test's.
-"""
+# Distance between the seeds of one round of a test's phases and the next.
 PHASES_MAX = 1000
-"""Distance between the seeds of one round of a test's phases and the next."""
 GUESSED_IOPS = 40_000.0  # rate of a drive under test, for estimates only
 GUESSED_BYTES_PER_S = 1.2e9  # rate of large requests, for estimates only
 
