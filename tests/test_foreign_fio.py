@@ -630,9 +630,9 @@ def test_the_page_cache_is_in_the_way_unless_an_option_or_engine_avoids_it(tmp_p
 
 
 def test_syncs_are_kept_with_their_mean(tmp_path: Path) -> None:
-    syncs = {"sync": {"total_ios": 0, "lat_ns": {"mean": 1_310_000.0, "N": 9000}}}
-    load = {"job options": {"rw": "write", "fdatasync": "1"}}
-    workload, said = one(tmp_path, document(entry(writes=9000, **load, **syncs)))
+    more: dict[str, Any] = {"sync": {"total_ios": 0, "lat_ns": {"mean": 1_310_000.0, "N": 9000}}}
+    more["job options"] = {"rw": "write", "fdatasync": "1"}
+    workload, said = one(tmp_path, document(entry(writes=9000, **more)))
     assert workload.fsync == 1 and "fdatasync=1 is kept as fsync" in said
     assert "a sync came after every 1 writes and took 1,310.0 us on average" in said
 

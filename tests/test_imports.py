@@ -424,7 +424,7 @@ def test_tables_have_their_columns_units(tmp_path: Path) -> None:
     step, warnings = imported(ELBENCHO, tmp_path)
     write, read = step.phases()
     assert write.metrics["mb_per_s"] == pytest.approx(2941 * 1.048576)
-    assert (write.workload.queue_depth, write.duration_s) == (32, pytest.approx(2.8))
+    assert write.workload.queue_depth == 32 and write.duration_s == pytest.approx(2.8)
     assert (read.workload.pattern, read.workload.queue_depth) == ("random", 64)
     assert read.metrics["latency_ns_mean"] == 320_000 and "page cache" in warnings
     (phase,) = imported(VDBENCH, tmp_path)[0].phases()

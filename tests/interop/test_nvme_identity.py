@@ -38,6 +38,7 @@ def test_each_nvme_drive_of_the_catalog_names_its_maker() -> None:
             # Such a drive has no NVMe identity: over NVMe it reports vendor 0.
             assert identify is None, name
             continue
+        assert identify is not None, name
         assert identify["oui"]["value"] in MAKERS[identify["vendor"]["value"]], name
         assert identify["device"]["value"] and identify["model"]["value"], name
         if identify.get("ocp", {}).get("value"):

@@ -102,12 +102,13 @@ def from_table(series: pa.Table, duration_s: float) -> Timeline:
         out[place] = np.asarray(column, dtype=float)[kept] * scale
         return out
 
+    sensors: dict[str, Any] = {name: values(name) for name in SENSORS}
     return Timeline(
         ios=counts("reads", "writes"),
         rate_mb_s=counts("read_bytes", "write_bytes") / MB,
         latency_ms_mean=values("latency_ns_mean", 1e-6),
         latency_ms_max=values("latency_ns_max", 1e-6),
-        **{name: values(name) for name in SENSORS},
+        **sensors,
         seconds_total=duration_s,
         more={name: values(name) for name in _further_columns(series)},
     )

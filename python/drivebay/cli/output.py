@@ -134,8 +134,12 @@ def table(
     for index, header in enumerate(headers):
         cells = [row[index] for row in rows]
         are_names = all(" " not in cell and len(cell) < WRAP_FROM for cell in cells)
-        side = "right" if index in right else "left"
-        shown.add_column(Text(printable(header)), justify=side, no_wrap=are_names, overflow="fold")
+        shown.add_column(
+            Text(printable(header)),
+            justify="right" if index in right else "left",
+            no_wrap=are_names,
+            overflow="fold",
+        )
     for row in rows:
         shown.add_row(*(Text(printable(cell)) for cell in row))
     with console.capture() as lines:

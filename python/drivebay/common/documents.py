@@ -236,11 +236,11 @@ def xml(content: str) -> ElementTree.Element:
     """
     if "<!DOCTYPE" in content or "<!ENTITY" in content:
         raise Malformed("it defines entities")
-    parser, depth = ElementTree.XMLPullParser(("start", "end")), 0
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    depth, root = 0, None
     try:
         parser.feed(content)
         parser.close()
-        root = None
         for event, node in parser.read_events():
             depth += 1 if event == "start" else -1
             root = node if root is None else root
@@ -248,7 +248,7 @@ def xml(content: str) -> ElementTree.Element:
                 raise _too_deep()
     except ElementTree.ParseError as problem:
         raise Malformed(f"it is no XML: {problem}") from None
-    assert root is not None, "a document has a root"
+    assert isinstance(root, ElementTree.Element), "a document has a root"
     return root
 
 

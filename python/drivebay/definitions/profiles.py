@@ -211,7 +211,8 @@ def superblock_bytes(raw: Mapping[str, Any]) -> float:
     nand = raw["nand"]
     if nand.get("in_place", {}).get("value"):
         return math.nan
-    return flash_bytes(raw) / (nand["blocks_per_plane"]["value"] - nand["bad_superblocks"]["value"])
+    superblocks: int = nand["blocks_per_plane"]["value"] - nand["bad_superblocks"]["value"]
+    return flash_bytes(raw) / superblocks
 
 
 def from_resolved(raw: Mapping[str, Any]) -> Profile:

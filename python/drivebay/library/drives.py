@@ -324,7 +324,7 @@ class Device:
         Warns if heat slowed the drive from the beginning, and if its flash wore out during the run.
         """
         control = Control()
-        report = contextlib.nullcontext()
+        report: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if progress is not None:
             report = repeated(lambda: progress(control.progress()), every_s=LOOK_EVERY_S)
         with report:

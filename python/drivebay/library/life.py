@@ -344,7 +344,7 @@ def end_cycles(drive: Drive) -> float | None:
     spare = 1 - drive.capacity_bytes / drive.flash_bytes
     failed = spare * (1 - SPARE_LEAST / 100)
     shape = 1 / float(wears["block_life_shape"]["value"])
-    return float(wears["block_life_cycles"]["value"]) * (-math.log1p(-failed)) ** shape
+    return float(wears["block_life_cycles"]["value"] * (-math.log1p(-failed)) ** shape)
 
 
 @dataclass(frozen=True)

@@ -473,7 +473,7 @@ def results_of(
 ) -> dict[str, Result]:
     """Results of jobs that ran together, by name."""
     written = sum(int(core.write_bytes.sum()) for core in cores)
-    more = {"superblock_bytes": superblock_bytes, "written_bytes": written}
+    more: dict[str, Any] = {"superblock_bytes": superblock_bytes, "written_bytes": written}
     ran = zip(jobs.items(), cores, strict=True)
     return {name: Result(title, load, seeds[name], core, **more) for (name, load), core in ran}
 

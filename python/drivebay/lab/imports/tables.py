@@ -38,9 +38,8 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     impossible figure."""
     shown = printable(str(path))
     lines = text_of(path, named("elbencho").again).split("\n")
-    layout, alike = next(
-        ((one, rows) for one in LAYOUTS if (rows := _rows(lines, one))), (LAYOUTS[0], {})
-    )
+    tables = ((layout, _rows(lines, layout)) for layout in LAYOUTS)
+    layout, alike = next((table for table in tables if table[1]), (LAYOUTS[0], {}))
     again, warnings, phases = named(layout["importer"]).again, {layout["note"]}, []
     for label, rows in alike.items():
         made = _phase(label, rows, layout, time_scale, warnings)
