@@ -257,7 +257,7 @@ fn identify_has_the_fields_that_its_version_makes_mandatory() {
     assert_eq!((id.cntrltype, id.apsta, id.ocfs.get()), (1, 1, 1));
     assert!(id.edstt.get() > 0 && id.pels.get() > 0);
     assert_eq!(id.oacs.get() >> 9 & 1, 0, "no Get LBA Status");
-    assert_eq!(id.ctratt.get(), 1 | 1 << 6 | 1 << 9, "host identifiers, keep-alive, UUIDs");
+    assert_eq!(id.ctratt.get(), 1 | 1 << 6, "host identifiers, keep-alive; UUIDs are OCP's");
     assert_eq!((id.oncs.get() >> 5 & 1, namespace(&mut rig, &mut admin).rescap), (1, 0xff));
     let identify = |rig: &mut Rig, admin: &mut Host, cns: u32, nsid: u32, cdw11: u32| {
         let sqe = Sqe {
