@@ -61,12 +61,18 @@ def with_policy(policy: Path | None, changes: Sequence[str] | None) -> list[str]
     return [*named, *(changes or ())]
 
 
-def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
-    """Returns the virtual drive's profile with the changes of --set."""
+def modified_profile(
+    drive: str, changes: Sequence[str] | None, capacity: str | None = None
+) -> Profile:
+    """Returns the virtual drive's profile with the changes of --set, scaled to --capacity."""
     from drivebay.definitions import profiles
     from drivebay.definitions.modifications import changed
+    from drivebay.definitions.scaling import with_capacity
 
-    return changed(profiles.load(drive), tuple(changes or ()))
+    profile = changed(profiles.load(drive), tuple(changes or ()))
+    if capacity is None:
+        return profile
+    return with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
 
 
 def target_factory(
