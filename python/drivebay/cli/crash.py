@@ -179,16 +179,11 @@ def run(
     )
     folder = out or recording.with_name(recording.name + ".run")
     with status(LINE_EVERY_S) as update:
-        outcome = runs.run(
-            asked,
-            folder,
-            jobs,
-            lambda done, total, failed: update(
-                f"{done:,} of {total:,} states checked, {failed:,} failed"
-            ),
-            scratch,
-            deadline,
-        )
+
+        def tell(done: int, total: int, failed: int) -> None:
+            update(f"{done:,} of {total:,} states checked, {failed:,} failed")
+
+        outcome = runs.run(asked, folder, jobs, tell, scratch, deadline)
     say_notes(outcome.notes)
     smallest = {failure.states[0]: failure.smallest for failure in outcome.failures}
     failed = outcome.failed
