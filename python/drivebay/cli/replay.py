@@ -13,7 +13,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import known, number, print_json, say, say_notes, table
+from drivebay.cli.output import answer, known, number, say, say_notes
 from drivebay.cli.target import check_options, is_virtual, target_factory, typed_yes
 from drivebay.common import units
 from drivebay.common.errors import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from drivebay.targets.replay.figures import Replayed
     from drivebay.targets.replay.run import RealReplay, Survey
 
+HEADS = ("figure", "value")
 REST_S = 1800.0
 YEAR_S = 366 * 86400.0
 SYNTHESIZED = "Synthesized traces"
@@ -191,10 +192,8 @@ def _replay_virtual(given: Options) -> None:
         raise UserError("the trace has no reads and no writes", "replay another trace")
     if skipped := result.metrics.get("passed_over"):
         say(f"note: {skipped:,.0f} trims and flushes were skipped")
-    if given.as_json:
-        print_json({**asdict(bench), "little_holds": bench.little_holds})
-    else:
-        table(("figure", "value"), _virtual_rows(result, bench), right=(1,))
+    document = {**asdict(bench), "little_holds": bench.little_holds}
+    answer(document, given.as_json, HEADS, _virtual_rows(result, bench), right=(1,))
     if not given.empty and given.scale < 1.0:
         say("note: on a full drive a scaled trace is too fast, as its files are smaller")
 
@@ -359,10 +358,7 @@ def _print_figures(done: Replayed, out: Path | None, *, as_json: bool) -> None:
     if out is not None:
         with system_errors(f"--out: {out} cannot be written", "choose another path"):
             out.write_text(json.dumps(document, indent=1) + "\n")
-    if as_json:
-        print_json(document)
-    else:
-        table(("figure", "value"), _real_rows(done.figures), right=(1,))
+    answer(document, as_json, HEADS, _real_rows(done.figures), right=(1,))
 
 
 def _now(run: RealReplay, survey: Survey) -> str:

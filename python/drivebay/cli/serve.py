@@ -233,6 +233,7 @@ def _check_pace(required: float | None, drives: Sequence[serving.Drive]) -> None
 
 
 def _print_addresses(server: serving.Server, control: str | None, *, is_locked: bool) -> None:
+    """Prints the addresses, and a warning if other machines can reach any of them."""
     for address in server.addresses:
         is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
         say(address if is_named else f"nbd     {address}")
@@ -240,25 +241,19 @@ def _print_addresses(server: serving.Server, control: str | None, *, is_locked: 
         say(f"control {control}")
     if server.metrics is not None:
         say(f"metrics {server.metrics.url}")
-    metrics = () if server.metrics is None else (server.metrics.address,)
     # Hosts over NVMe/TCP must know a secret, if every drive has one.
     strangers = [one for one in server.addresses if not (is_locked and one.startswith("nvme-tcp:"))]
-    _warn_of_strangers(strangers, metrics)
-    say("Ctrl-C ends; kill -USR1 shows the figures so far")
-
-
-def _warn_of_strangers(drives: Sequence[str], metrics: Sequence[str]) -> None:
-    """Warns about access from other machines, if they can reach any of the addresses."""
     risks = []
-    if open_drives := serving.beyond_loopback(drives):
+    if open_drives := serving.beyond_loopback(strangers):
         risks.append(
             f"everybody who reaches {', '.join(open_drives)} can read and write the drives without "
             "a password or certificate"
         )
-    if open_metrics := serving.beyond_loopback(metrics):
-        risks.append(f"everybody who reaches {open_metrics[0]} can read the figures")
+    if server.metrics is not None and serving.beyond_loopback([server.metrics.address]):
+        risks.append(f"everybody who reaches {server.metrics.address} can read the figures")
     if risks:
         say(f"warning: {'; '.join(risks)}; use 127.0.0.1 for this machine only")
+    say("Ctrl-C ends; kill -USR1 shows the figures so far")
 
 
 def _warn_of_open_secrets(*paths: Path | None) -> None:

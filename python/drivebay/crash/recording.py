@@ -61,8 +61,7 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: f
             ):
                 process = subprocess.Popen(words, env=environment)
             if writeback:
-                choose = random.Random(1)
-                call = functools.partial(_write_back, process.pid, choose)
+                call = functools.partial(_write_back, process.pid, random.Random(1))
                 resources.enter_context(threads.repeated(call, every_s=1 / writeback))
             with process:
                 return process.wait()
