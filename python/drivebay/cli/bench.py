@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drivebay.cli import options
 from drivebay.cli.options import argument
-from drivebay.cli.output import print_json, say_unless_quiet, table
+from drivebay.cli.output import answer, say_unless_quiet
 from drivebay.common import units
 
 app = options.Verb()
@@ -34,9 +34,6 @@ def bench(
         say_unless_quiet(f"bench: {line}")
 
     cases = run_drives(drives, progress) if drives else run_cases(progress)
-    if as_json:
-        print_json({"cases": cases})
-        return
     rows = [
         (
             case["name"],
@@ -50,4 +47,4 @@ def bench(
     ]
     heads = ["case", "I/Os per second", "seconds", "peak memory", "write amplification"]
     heads += ["relative to the SM951"] if drives else []
-    table(heads, rows, right=range(1, len(heads)))
+    answer({"cases": cases}, as_json, heads, rows, right=range(1, len(heads)))

@@ -11,7 +11,7 @@ import typer
 from drivebay.cli import options
 from drivebay.cli import target as targets
 from drivebay.cli.options import argument
-from drivebay.cli.output import print_json, table
+from drivebay.cli.output import answer
 from drivebay.common.errors import EXIT_CHECK_FAILED
 
 if TYPE_CHECKING:
@@ -56,11 +56,9 @@ def check_trim(
         trim.drive_errors(drive, "TRIM cannot be checked"),
     ):
         result = trim.validate(handle, seed=SEED)
-    if as_json:
-        verdict = {"verdict": result.verdict, "as_claimed": result.as_claimed}
-        print_json({"drive": device.identity(), **verdict, **asdict(result)})
-    else:
-        table(("TRIM", result.verdict), _rows(result))
+    verdict = {"verdict": result.verdict, "as_claimed": result.as_claimed}
+    document = {"drive": device.identity(), **verdict, **asdict(result)}
+    answer(document, as_json, ("TRIM", result.verdict), _rows(result))
     if result.verdict != "works" or not result.neighbours_intact or result.as_claimed is False:
         raise typer.Exit(EXIT_CHECK_FAILED)
 

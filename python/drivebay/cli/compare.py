@@ -78,14 +78,10 @@ def compare(
         comparable = None if row["run_differently"] else base
         test = "" if row["test_id"] == last else row["test_id"]
         last = row["test_id"]
-        values = [
-            "–" if base is None else number(base),
-            *(_against(comparable, value) for value in others),
-        ]
-        values = [
-            known[place].missing if place in known and row["values"][place] is None else value
-            for place, value in enumerate(values)
-        ]
+        values = [_against(None, base), *(_against(comparable, value) for value in others)]
+        for place, figure in known.items():
+            if figure.value is None:
+                values[place] = figure.missing
         cells.append((test, row["label"], row["unit"], *values))
     table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(folders)))
     for note in _notes(figures.values(), names):

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from drivebay import serving
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import print_json, say, say_notes, show
+from drivebay.cli.target import modified_profile
 from drivebay.common import units
-from drivebay.common.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_USAGE
+from drivebay.common.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_USAGE, UserError
 
 if TYPE_CHECKING:
     from drivebay.crash.run import Asked
@@ -76,31 +78,15 @@ def record(
       echo "mark committed 17" | nc -UN "$DRIVEBAY_CONTROL"
     drivebay serve --record FILE records a drive that is served in any other way.
     """
-    more = {"image": image, "pace": pace, "seed": seed}
-    raise SystemExit(_record(drive, changes, capacity, out, command, writeback, **more))
+    profile = modified_profile(drive, changes, capacity)
+    served = serving.Drive(profile=profile, image=image, pace=pace, seed=seed)
+    raise SystemExit(_record(served, out, command, writeback))
 
 
-def _record(
-    drive: str,
-    changes: list[str] | None,
-    capacity: str | None,
-    out: Path,
-    command: Sequence[str],
-    writeback: float,
-    **more: Any,
-) -> int:
-    """Records a workload; returns its exit code, as a shell does for a signal. `more` is for
-    `serving.Drive`.
-    """
-    from drivebay import serving
-    from drivebay.cli.target import modified_profile
+def _record(served: serving.Drive, out: Path, command: Sequence[str], writeback: float) -> int:
+    """Records a workload; returns its exit code, as a shell does for a signal."""
     from drivebay.crash import recording
-    from drivebay.definitions.scaling import with_capacity
 
-    profile = modified_profile(drive, changes)
-    if capacity is not None:
-        profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
-    served = serving.Drive(profile=profile, **more)
     code = recording.record(served, out, command, writeback)
     say(f"recorded: {out}, {units.si_bytes(out.stat().st_size)}")
     return code if code >= 0 else 128 - code
@@ -169,36 +155,39 @@ def run(
     drive or the recording is cut short.
     """
     from drivebay.cli.progress import LINE_EVERY_S, status
-    from drivebay.common.errors import UserError
     from drivebay.crash import reports, words
     from drivebay.crash import run as runs
 
     deadline = None if budget is None else time.monotonic() + budget
     if workload is not None:
-        command = shlex.split(workload)
-        size = capacity or "64MiB"
-        made = drive or "sm951-nvme-256"
-        if code := _record(made, changes, size, recording, command, writeback, pace="none"):
+        made = modified_profile(drive or "sm951-nvme-256", changes, capacity or "64MiB")
+        served = serving.Drive(profile=made, pace="none")
+        if code := _record(served, recording, shlex.split(workload), writeback):
             raise UserError(f"the workload fails: exit code {code}", "its output is above")
         drive = changes = None  # the recording has the drive's rules
-    fields = _fields(recording, check, drive, changes, rules, atomic, ignore_flush, after)
-    fields |= {"states": states, "seed": seed, "timeout_s": timeout}
+    if changes and drive is None:
+        raise UserError("--set needs --drive", "--drive sm951-nvme-256 --set ignore_flush")
+    asked = runs.Asked(
+        recording=recording,
+        check=tuple(check),
+        changes=_changed_rules(rules, atomic, ignore_flush),
+        drive=None if drive is None else modified_profile(drive, changes),
+        after=after,
+        states=states,
+        seed=seed,
+        timeout_s=timeout,
+    )
     folder = out or recording.with_name(recording.name + ".run")
     with status(LINE_EVERY_S) as update:
-        outcome = runs.run(
-            runs.Asked(**fields),
-            folder,
-            jobs,
-            lambda done, total, failed: update(
-                f"{done:,} of {total:,} states checked, {failed:,} failed"
-            ),
-            scratch,
-            deadline,
-        )
+
+        def tell(done: int, total: int, failed: int) -> None:
+            update(f"{done:,} of {total:,} states checked, {failed:,} failed")
+
+        outcome = runs.run(asked, folder, jobs, tell, scratch, deadline)
     say_notes(outcome.notes)
     smallest = {failure.states[0]: failure.smallest for failure in outcome.failures}
     failed = outcome.failed
-    core = runs.Asked(**fields).open()
+    core = asked.open()
     texts = reports.paragraphs(outcome, core, f"seed {seed}; drivebay crash replay {folder}")
     reports.write(junit, sarif, outcome, texts, check)
     if as_json:
@@ -215,22 +204,8 @@ def run(
     raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_USAGE if outcome.is_void else EXIT_DONE)
 
 
-def _fields(
-    recording: Path,
-    check: list[str],
-    drive: str | None,
-    set_: list[str] | None,
-    rules: Literal["nvme", "ata", "disk"] | None,
-    atomic: str | None,
-    ignore_flush: bool,
-    after: str | None,
-) -> dict[str, Any]:
-    """Fields of `Asked` that determine the possible states."""
-    from drivebay.cli.target import modified_profile
-    from drivebay.common.errors import UserError
-
-    if set_ and drive is None:
-        raise UserError("--set needs --drive", "--drive sm951-nvme-256 --set ignore_flush")
+def _changed_rules(rules: str | None, atomic: str | None, ignore_flush: bool) -> dict[str, Any]:
+    """Fields of the rules that the options change."""
     changes: dict[str, Any] = {"ignores_flush": True} if ignore_flush else {}
     if rules is not None:
         changes |= {"standard": rules, "atomic_bytes": 512}
@@ -239,14 +214,7 @@ def _fields(
         if not 512 <= size <= 1 << 20 or size & (size - 1):
             raise UserError(f"--atomic {atomic} is not possible", "a power of two, 512B to 1MiB")
         changes["atomic_bytes"] = size
-    profile = None if drive is None else modified_profile(drive, set_)
-    return {
-        "recording": recording,
-        "check": tuple(check),
-        "drive": profile,
-        "changes": changes,
-        "after": after,
-    }
+    return changes
 
 
 @app.command("show")
@@ -272,18 +240,13 @@ def show_(
         failed = {name: verdict.said for name, verdict in verdicts.items() if verdict.failed}
         document = {**runs.read(place), "checked": len(verdicts), "failed": failed}
         lines = [words.covered(document["coverage"], len(verdicts)) + f"; {len(failed):,} failed"]
-        lines += [
-            f"{name}  {output.splitlines()[-1] if output else ''}"
-            for name, output in failed.items()
-        ]
+        lines += [f"{name}  {(said.splitlines() or [''])[-1]}" for name, said in failed.items()]
+    elif state is not None:
+        document = _opened(place, drive).open().timeline(state)
+        lines = list(words.timeline(document))
     else:
-        core = _opened(place, drive).open()
-        if state is not None:
-            document = core.timeline(state)
-            lines = list(words.timeline(document))
-        else:
-            document = core.info()
-            lines = [f"{key}  {value}" for key, value in document.items()]
+        document = _opened(place, drive).open().info()
+        lines = [f"{key}  {value}" for key, value in document.items()]
     if as_json:
         print_json(document)
     else:
@@ -294,11 +257,12 @@ def _opened(place: Path, drive: str | None) -> Asked:
     """Returns the recording, or the recording of a run with the rules of the run."""
     from drivebay.crash import run as runs
 
+    profile = None if drive is None else modified_profile(drive, None)
     if not place.is_dir():
-        return runs.Asked(**_fields(place, [], drive, None, None, None, False, None))
+        return runs.Asked(recording=place, check=(), drive=profile)
     run = runs.read(place)
-    fields = _fields(Path(run["recording"]), [], drive, None, None, None, False, run["after"])
-    return runs.Asked(**(fields | {"changes": run["rules"]}))
+    file, rules = Path(run["recording"]), run["rules"]
+    return runs.Asked(recording=file, check=(), drive=profile, changes=rules, after=run["after"])
 
 
 @app.command()
@@ -315,7 +279,6 @@ def replay(
       drivebay crash replay kv.crash 12:lost:40 --nbd unix:/tmp/state.sock
       drivebay crash replay kv.crash.run 12:lost:40 --file state.img
     """
-    from drivebay.common.errors import UserError
     from drivebay.crash import replay as replays
     from drivebay.crash import words
 

@@ -77,22 +77,16 @@ def _command(name: str) -> Callable[..., None]:
     return run
 
 
-for _importer in IMPORTERS:
-    app.command(
-        _importer.name,
-        help=_importer.summary,
-        epilog=EXAMPLES.format(
-            name=_importer.name,
-            files="*.json" if _importer.form == "JSON" else "*.txt",
-            help=_importer.help,
-        ),
-    )(_command(_importer.name))
-app.command(
+def _declare(name: str, summary: str, files: str, help: str) -> None:
+    epilog = EXAMPLES.format(name=name, files=files, help=help)
+    app.command(name, help=summary, epilog=epilog)(_command(name))
+
+
+for _one in IMPORTERS:
+    _declare(_one.name, _one.summary, "*.json" if _one.form == "JSON" else "*.txt", _one.help)
+_declare(
     AUTO,
-    help="Import files of any of these formats, recognized by their content.",
-    epilog=EXAMPLES.format(
-        name=AUTO,
-        files="*.txt",
-        help="All files must have one format. A file that fits none or two is refused.",
-    ),
-)(_command(AUTO))
+    "Import files of any of these formats, recognized by their content.",
+    "*.txt",
+    "All files must have one format. A file that fits none or two is refused.",
+)

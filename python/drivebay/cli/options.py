@@ -258,10 +258,8 @@ def together(
     parameters = [inspect.Parameter("ctx", kind, annotation=typer.Context)]
     for field in dataclasses.fields(described):  # type: ignore[arg-type]
         default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-        annotation = hints[field.name]
-        parameters.append(
-            inspect.Parameter(field.name, kind, default=default, annotation=annotation)
-        )
+        about: Any = {"default": default, "annotation": hints[field.name]}
+        parameters.append(inspect.Parameter(field.name, kind, **about))
 
     def made(run: Callable[[typer.Context, Given], None]) -> Callable[..., None]:
         def command(ctx: typer.Context, **values: Any) -> None:

@@ -119,6 +119,16 @@ def known(value: float | None, unit: str = "") -> str:
     return "not known" if value is None else f"{number(value)}{unit}"
 
 
+def answer(
+    document: Any, as_json: bool, headers: Sequence[str], rows: Sequence[Sequence[str]], **more: Any
+) -> None:
+    """Prints the JSON document, or the table."""
+    if as_json:
+        print_json(document)
+    else:
+        table(headers, rows, **more)
+
+
 def table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()
 ) -> None:

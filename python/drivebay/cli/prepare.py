@@ -97,16 +97,14 @@ def prepare(ctx: typer.Context, given: Options) -> None:
         targets.check_options(ctx, given.drive)
     else:
         options.refuse(ctx, options.VIRTUAL, given.drive)
-
-    from drivebay.lab import prepare_real
-
-    _prepare_real(given, prepare_real.checked(methods, spare, given.most))
+    _prepare_real(given, methods, spare)
 
 
-def _prepare_real(given: Options, plan: Plan) -> None:
+def _prepare_real(given: Options, methods: list[Method], spare: float | None) -> None:
     from drivebay.lab import prepare_real
     from drivebay.targets.fio.target import FioTarget
 
+    plan = prepare_real.checked(methods, spare, given.most)
     with targets.new_file(given.drive, given.size):
         real = FioTarget(
             targets.must_be_testable(given.drive),

@@ -13,7 +13,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import known, number, print_json, say, say_notes, table
+from drivebay.cli.output import answer, known, number, say, say_notes
 from drivebay.cli.target import check_options, is_virtual, target_factory, typed_yes
 from drivebay.common import units
 from drivebay.common.errors import (
@@ -33,10 +33,14 @@ if TYPE_CHECKING:
     from drivebay.targets.replay.figures import Replayed
     from drivebay.targets.replay.run import RealReplay, Survey
 
+HEADS = ("figure", "value")
 REST_S = 1800.0
 YEAR_S = 366 * 86400.0
 SYNTHESIZED = "Synthesized traces"
 L = TypeVar("L")
+# Options that are fields of a suite's replay, and of a replay on a real drive.
+LOAD = "trace scale mode idle_ms_max time_percent rule trim handle_by format time_unit columns"
+REAL = "only_reads zeros depth spin_us length_max_s failures_max buffered"
 
 app = options.Verb()
 
@@ -53,18 +57,20 @@ class Options:
         "the recording have completed.",
         default="recorded",
     )
-    idle_cap: float = option(
+    idle_ms_max: float = option(
         "MS",
         "Shorten longer idle times of the recording to this.",
+        "--idle-cap",
         min=0,
         max=YEAR_S * 1000,
         default=25.0,
     )
     keep_idle: bool = flag("--as-recorded", "Keep all idle time.")
     time_percent: int = option("P", "Scale the recorded times; 200 is half the speed.", default=100)
-    place: Literal["fold", "scale"] = option(
+    rule: Literal["fold", "scale"] = option(
         None,
         "If addresses exceed the drive: wrap them (fold), or scale all of them.",
+        "--place",
         default="fold",
     )
     trim: bool = flag("--trim", "Also replay trims (and flushes on real drives).")
@@ -74,7 +80,7 @@ class Options:
         "S", "Size, relative to the published number of I/Os.", panel=SYNTHESIZED, default=1.0
     )
     trace_seed: int = option("N", "Seed of the trace.", panel=SYNTHESIZED, default=1)
-    from_: options.TraceFormat = None
+    format: options.TraceFormat = None
     time_unit: options.TimeUnit = None
     columns: options.Columns = None
     handle_by: Literal["device"] | None = option(
@@ -93,15 +99,18 @@ class Options:
     depth: int | None = option(
         "N", "Limit of outstanding requests. [default: 1024]", panel=options.REAL
     )
-    spin: int | None = option(
+    spin_us: int | None = option(
         "US",
         "Busy-wait this long before a request; 0 only sleeps. [default: 80]",
+        "--spin",
         panel=options.REAL,
     )
-    seconds: float | None = option(
-        "N", "Stop after this many seconds.", panel=options.REAL, min=0, max=YEAR_S
+    length_max_s: float | None = option(
+        "N", "Stop after this many seconds.", "--seconds", panel=options.REAL, min=0, max=YEAR_S
     )
-    failures: int | None = option("N", "Stop if more requests than this fail.", panel=options.REAL)
+    failures_max: int | None = option(
+        "N", "Stop if more requests than this fail.", "--failures", panel=options.REAL
+    )
     buffered: bool = flag(
         "--buffered", "Use the page cache (where O_DIRECT is refused).", panel=options.REAL
     )
@@ -113,19 +122,8 @@ class Options:
 
     def load(self) -> dict[str, Any]:
         """Trace and replay options, as the fields of a suite's replay."""
-        return {
-            "trace": self.trace,
-            "scale": self.scale,
-            "mode": self.mode,
-            "idle_ms_max": None if self.keep_idle else self.idle_cap,
-            "time_percent": self.time_percent,
-            "rule": self.place,
-            "trim": self.trim,
-            "handle_by": self.handle_by,
-            "format": self.from_,
-            "time_unit": self.time_unit,
-            "columns": self.columns,
-        }
+        fields = {name: getattr(self, name) for name in LOAD.split()}
+        return fields | ({"idle_ms_max": None} if self.keep_idle else {})
 
 
 @app.command()
@@ -194,10 +192,8 @@ def _replay_virtual(given: Options) -> None:
         raise UserError("the trace has no reads and no writes", "replay another trace")
     if skipped := result.metrics.get("passed_over"):
         say(f"note: {skipped:,.0f} trims and flushes were skipped")
-    if given.as_json:
-        print_json({**asdict(bench), "little_holds": bench.little_holds})
-    else:
-        table(("figure", "value"), _virtual_rows(result, bench), right=(1,))
+    document = {**asdict(bench), "little_holds": bench.little_holds}
+    answer(document, given.as_json, HEADS, _virtual_rows(result, bench), right=(1,))
     if not given.empty and given.scale < 1.0:
         say("note: on a full drive a scaled trace is too fast, as its files are smaller")
 
@@ -290,15 +286,7 @@ def _real_run(given: Options) -> RealReplay:
     _must_be_readable_twice(given)
     load = _checked(TraceLoad, given)
     load.check(where="replay")
-    real = {
-        "only_reads": given.only_reads,
-        "zeros": given.zeros,
-        "depth": given.depth,
-        "spin_us": given.spin,
-        "length_max_s": given.seconds,
-        "failures_max": given.failures,
-        "buffered": given.buffered,
-    }
+    real = {name: getattr(given, name) for name in REAL.split()}
     played = load.options(
         seed=given.seed, **{name: value for name, value in real.items() if value is not None}
     )
@@ -370,10 +358,7 @@ def _print_figures(done: Replayed, out: Path | None, *, as_json: bool) -> None:
     if out is not None:
         with system_errors(f"--out: {out} cannot be written", "choose another path"):
             out.write_text(json.dumps(document, indent=1) + "\n")
-    if as_json:
-        print_json(document)
-    else:
-        table(("figure", "value"), _real_rows(done.figures), right=(1,))
+    answer(document, as_json, HEADS, _real_rows(done.figures), right=(1,))
 
 
 def _now(run: RealReplay, survey: Survey) -> str:

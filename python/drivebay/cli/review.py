@@ -43,6 +43,10 @@ SHORTENED = (
 )
 COMPARISON = "comparison.html"
 RUN = "Run and output"
+# Options that a resumed review keeps.
+KEPT = ("out", "size", "only", "skip", "changes", "host", "ailment", "events")
+# Options that are arguments of a real drive's target.
+REAL = ("destroy_data", "overwrite_signature", "purge", "power", "no_wait")
 # Terminals with fewer columns get the headline figures as a list instead of a table.
 NARROW = 68
 
@@ -159,12 +163,8 @@ class Options:
             drive,
             targets.in_host(self.host, self.changes, self.ailment),
             events=self.events,
-            destroy_data=self.destroy_data,
-            overwrite_signature=self.overwrite_signature,
-            purge=self.purge,
-            power=self.power,
-            no_wait=self.no_wait,
             typed_yes=typed_yes,
+            **{name: getattr(self, name) for name in REAL},
         )
 
 
@@ -195,6 +195,7 @@ def review(ctx: typer.Context, given: Options) -> None:
 
 
 def _start(ctx: typer.Context, given: Options) -> Path:
+    from drivebay import results
     from drivebay.definitions import suites
 
     if given.drive is None:
@@ -204,35 +205,19 @@ def _start(ctx: typer.Context, given: Options) -> Path:
         )
     suite = _selected(suites.load(given.suite or complete.DEFAULT_SUITE), given.only, given.skip)
     with targets.new_file(given.drive, given.size) as keep:
-        return _start_on(ctx, given.drive, suite, given, began=keep)
-
-
-def _start_on(
-    ctx: typer.Context, drive: str, suite: Suite, given: Options, began: Callable[[], object]
-) -> Path:
-    """Reviews the existing drive; `began` is called once the result folder exists."""
-    from drivebay import results
-
-    factory = given.factory(ctx, drive)
-    if given.baseline is not None:  # a wrong baseline fails before the tests, not after them
-        if not (given.changes or given.ailment) and given.host is None:
-            raise UserError(
-                "--baseline has no meaning without --set, --policy, --ailment or --host",
-                "to compare two results: drivebay compare DIR DIR",
-            )
-        results.read_manifest(given.baseline)
-    if _confirm(factory, suite.shortened() if given.quick else suite, given):
-        factory = given.factory(ctx, drive, typed_yes=True)
-    return _run(
-        factory,
-        suite,
-        given,
-        began,
-        out=given.out,
-        seed=1 if given.seed is None else given.seed,
-        quick=given.quick,
-        drive=targets.lasting_name(drive),
-    )
+        factory = given.factory(ctx, given.drive)
+        if given.baseline is not None:  # a wrong baseline fails before the tests, not after them
+            if not (given.changes or given.ailment) and given.host is None:
+                raise UserError(
+                    "--baseline has no meaning without --set, --policy, --ailment or --host",
+                    "to compare two results: drivebay compare DIR DIR",
+                )
+            results.read_manifest(given.baseline)
+        if _confirm(factory, suite.shortened() if given.quick else suite, given):
+            factory = given.factory(ctx, given.drive, typed_yes=True)
+        seed = 1 if given.seed is None else given.seed
+        about = {"out": given.out, "seed": seed, "quick": given.quick}
+        return _run(factory, suite, given, given.drive, keep, **about)
 
 
 def _resume(ctx: typer.Context, given: Options, folder: Path) -> Path:
@@ -240,19 +225,10 @@ def _resume(ctx: typer.Context, given: Options, folder: Path) -> Path:
     from drivebay.analysis.modified import changes
     from drivebay.definitions import profiles, suites
 
-    refused = {
-        "--out": given.out,
-        "--size": given.size,
-        "--only": given.only,
-        "--skip": given.skip,
-        "--set": given.changes,
-        "--host": given.host,
-        "--ailment": given.ailment,
-        "--events": given.events,
-    }
-    if refusal := next((name for name, value in refused.items() if value), None):
+    if refusal := next((name for name in KEPT if getattr(given, name)), None):
+        option = "set" if refusal == "changes" else refusal
         raise UserError(
-            f"{refusal} cannot be given with --resume, which keeps the options of the review",
+            f"--{option} cannot be given with --resume, which keeps the options of the review",
             f"leave it out: drivebay review --resume {shlex.quote(str(folder))}",
         )
     manifest = results.read_manifest(folder)
@@ -276,10 +252,10 @@ def _resume(ctx: typer.Context, given: Options, folder: Path) -> Path:
         factory,
         suite,
         given,
+        drive,
         out=folder,
         seed=manifest.seed if given.seed is None else given.seed,
         quick=manifest.quick or given.quick,
-        drive=targets.lasting_name(drive),
         resume=True,
     )
 
@@ -288,17 +264,18 @@ def _run(
     factory: Callable[[], Target],
     suite: Suite,
     given: Options,
+    drive: str,
     began: Callable[[], object] = lambda: None,
     **more: Any,
 ) -> Path:
+    """Runs the review; `began` is called once the result folder exists."""
     from drivebay import review as engine
     from drivebay.cli.progress import ReviewProgress
 
     sink = ReviewProgress(began)
+    more |= {"jobs": given.jobs, "modified": tuple(given.modified or ())}
     try:
-        return engine.run(
-            factory, suite, sink=sink, jobs=given.jobs, modified=tuple(given.modified or ()), **more
-        )
+        return engine.run(factory, suite, sink=sink, drive=targets.lasting_name(drive), **more)
     finally:
         sink.end()
 

@@ -8,9 +8,8 @@ import inspect
 import json
 import signal
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any, Literal, NoReturn
 
 from drivebay import serving
@@ -165,7 +164,9 @@ def serve(
     with contextlib.ExitStack() as inside:
         written = []
         for drive, may_be_foreign in zip(served_drives, foreign_allowed, strict=True):
-            _refuse_files(drive)
+            for name, path in (("--data", drive.data), ("--from", drive.image)):
+                if path is not None:
+                    _refuse_used(name, path)
             if drive.data is not None and not drive.read_only:
                 data = inside.enter_context(ServedFile(drive.data))
                 written.append(data)
@@ -179,10 +180,14 @@ def serve(
             notify("STOPPING=1")
             server.stop()
 
+        def show_figures() -> None:
+            for report in server.status():
+                say(json.dumps(report))
+
         for data in written:
             data.begin()
         inside.enter_context(signals.heard(stop))  # before clients learn that it serves
-        inside.enter_context(_shown_on_usr1(server))
+        inside.enter_context(signals.heard(show_figures, [signal.SIGUSR1]))
         is_locked = all(drive.dhchap_secret is not None for drive in served_drives)
         _print_addresses(server, shared.control, is_locked=is_locked)
         notify("READY=1")
@@ -207,14 +212,11 @@ def serve(
 
 def _values(table: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a table that have a value on the command line."""
-    values = {}
-    for setting in options_of(table):
-        value = given[setting.field]
-        if setting.kind is tuple and value is not None:
-            value = setting.read(value)
-        if value is not None:
-            values[setting.field] = value
-    return values
+    return {
+        setting.field: setting.read(value) if setting.kind is tuple else value
+        for setting in options_of(table)
+        if (value := given[setting.field]) is not None
+    }
 
 
 def _check_pace(required: float | None, drives: Sequence[serving.Drive]) -> None:
@@ -231,6 +233,7 @@ def _check_pace(required: float | None, drives: Sequence[serving.Drive]) -> None
 
 
 def _print_addresses(server: serving.Server, control: str | None, *, is_locked: bool) -> None:
+    """Prints the addresses, and a warning if other machines can reach any of them."""
     for address in server.addresses:
         is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
         say(address if is_named else f"nbd     {address}")
@@ -238,25 +241,19 @@ def _print_addresses(server: serving.Server, control: str | None, *, is_locked: 
         say(f"control {control}")
     if server.metrics is not None:
         say(f"metrics {server.metrics.url}")
-    metrics = () if server.metrics is None else (server.metrics.address,)
     # Hosts over NVMe/TCP must know a secret, if every drive has one.
     strangers = [one for one in server.addresses if not (is_locked and one.startswith("nvme-tcp:"))]
-    _warn_of_strangers(strangers, metrics)
-    say("Ctrl-C ends; kill -USR1 shows the figures so far")
-
-
-def _warn_of_strangers(drives: Sequence[str], metrics: Sequence[str]) -> None:
-    """Warns about access from other machines, if they can reach any of the addresses."""
     risks = []
-    if open_drives := serving.beyond_loopback(drives):
+    if open_drives := serving.beyond_loopback(strangers):
         risks.append(
             f"everybody who reaches {', '.join(open_drives)} can read and write the drives without "
             "a password or certificate"
         )
-    if open_metrics := serving.beyond_loopback(metrics):
-        risks.append(f"everybody who reaches {open_metrics[0]} can read the figures")
+    if server.metrics is not None and serving.beyond_loopback([server.metrics.address]):
+        risks.append(f"everybody who reaches {server.metrics.address} can read the figures")
     if risks:
         say(f"warning: {'; '.join(risks)}; use 127.0.0.1 for this machine only")
+    say("Ctrl-C ends; kill -USR1 shows the figures so far")
 
 
 def _warn_of_open_secrets(*paths: Path | None) -> None:
@@ -293,13 +290,9 @@ def _named(drives: Sequence[str]) -> dict[str, Mapping[str, Any]]:
 
 def _drive(given: Mapping[str, Any]) -> serving.Drive:
     """Drive that the options describe."""
-    from drivebay.definitions.scaling import with_capacity
-
     settings = dict(given)
     changes = in_host(settings.pop("host"), settings.pop("set"), settings.pop("ailment"))
-    profile = modified_profile(settings.pop("profile"), changes)
-    if (capacity := settings.pop("capacity")) is not None:
-        profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
+    profile = modified_profile(settings.pop("profile"), changes, settings.pop("capacity"))
     return serving.Drive(profile=profile, **settings)
 
 
@@ -319,13 +312,6 @@ def _print_drive(drive: serving.Drive) -> None:
             f"state   {drive.state} is kept: --precondition {drive.precondition} is only for a "
             "new state"
         )
-
-
-def _refuse_files(drive: serving.Drive) -> None:
-    """Raises UserError if other programs use the drive's files."""
-    for name, path in (("--data", drive.data), ("--from", drive.image)):
-        if path is not None:
-            _refuse_used(name, path)
 
 
 def _require(lateness: Mapping[str, Any], required: float) -> None:
@@ -392,18 +378,3 @@ def _refuse_used(option: str, path: Path) -> None:
             f"{option}: {path} cannot be looked at: {problem.strerror}",
             "run as its owner, or as root",
         ) from None
-
-
-@contextlib.contextmanager
-def _shown_on_usr1(server: serving.Server) -> Iterator[None]:
-    """Context in which SIGUSR1 prints the figures so far to stderr."""
-
-    def tell(_number: int, _frame: FrameType | None) -> None:
-        for report in server.status():
-            say(json.dumps(report))
-
-    before = signal.signal(signal.SIGUSR1, tell)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGUSR1, before)

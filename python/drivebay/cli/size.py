@@ -124,10 +124,8 @@ def _objects(trace: str, model: str, tier: str, space_bytes: float) -> Objects:
         return objects.read(Path(trace), model=model, tier=tier)
     amount, _, every = trace.removeprefix(CHECKPOINT).partition("/")
     try:
-        size_bytes, every_s = (
-            units.parse_bytes(amount, option="checkpoint"),
-            float(every.removesuffix("s")),
-        )
+        size_bytes = units.parse_bytes(amount, option="checkpoint")
+        every_s = float(every.removesuffix("s"))
         if not (0 < every_s < 1e7 and 0 < size_bytes < 1e15):
             raise ValueError
     except ValueError:

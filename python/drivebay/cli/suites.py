@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drivebay.cli import options
-from drivebay.cli.output import print_json, table
+from drivebay.cli.output import answer
 
 app = options.Verb()
 
@@ -22,17 +22,14 @@ def suites(as_json: options.Json = False) -> None:
     from drivebay.definitions import suites as catalog
 
     known = [catalog.load(name) for name in catalog.names()]
-    if as_json:
-        rows = [
-            {
-                "name": suite.name,
-                "title": suite.title,
-                "description": suite.description,
-                "tests": [test.id for test in suite.tests],
-            }
-            for suite in known
-        ]
-        print_json({"suites": rows})
-        return
+    rows = [
+        {
+            "name": suite.name,
+            "title": suite.title,
+            "description": suite.description,
+            "tests": [test.id for test in suite.tests],
+        }
+        for suite in known
+    ]
     lines = [(suite.name, str(len(suite.tests)), suite.title) for suite in known]
-    table(("suite", "tests", "title"), lines, right=(1,))
+    answer({"suites": rows}, as_json, ("suite", "tests", "title"), lines, right=(1,))

@@ -22,7 +22,6 @@ from drivebay.common.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
     from drivebay.targets.base import Target
-    from drivebay.targets.safety.target_device import NewFile
 
 ASK_ABOVE_S = 600
 
@@ -61,12 +60,18 @@ def with_policy(policy: Path | None, changes: Sequence[str] | None) -> list[str]
     return [*named, *(changes or ())]
 
 
-def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
-    """Returns the virtual drive's profile with the changes of --set."""
+def modified_profile(
+    drive: str, changes: Sequence[str] | None, capacity: str | None = None
+) -> Profile:
+    """Returns the virtual drive's profile with the changes of --set, scaled to --capacity."""
     from drivebay.definitions import profiles
     from drivebay.definitions.modifications import changed
+    from drivebay.definitions.scaling import with_capacity
 
-    return changed(profiles.load(drive), tuple(changes or ()))
+    profile = changed(profiles.load(drive), tuple(changes or ()))
+    if capacity is None:
+        return profile
+    return with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
 
 
 def target_factory(
@@ -154,24 +159,22 @@ def _how_to_make(path: Path, command: str) -> str:
     return f"create a file: {command} {shlex.quote(str(path))} --size 4G"
 
 
-def create_file(drive: str, size: str) -> NewFile:
-    """Creates the file of --size; raises UserError if DRIVE is not a new file's name."""
-    from drivebay.targets.safety import target_device
-
-    _refuse_unless_utf8(Path(drive))
-    size_bytes = units.parse_bytes(size, option="--size")
-    if is_virtual(drive):
-        raise UserError(f"--size has no meaning for the virtual drive {drive}", "leave it out")
-    return target_device.create(drive, size_bytes)
-
-
 @contextlib.contextmanager
 def new_file(drive: str, size: str | None) -> Iterator[Callable[[], object]]:
-    """Context with the file of --size, if it is given.
+    """Context with the file of --size, if it is given; raises UserError if DRIVE is not a new
+    file's name.
 
     An error removes the file, so that the same command works again, unless the function that this
     yields was called before: it keeps the file."""
-    undo: list[NewFile] = [] if size is None else [create_file(drive, size)]
+    undo = []
+    if size is not None:
+        from drivebay.targets.safety import target_device
+
+        _refuse_unless_utf8(Path(drive))
+        size_bytes = units.parse_bytes(size, option="--size")
+        if is_virtual(drive):
+            raise UserError(f"--size has no meaning for the virtual drive {drive}", "leave it out")
+        undo.append(target_device.create(drive, size_bytes))
     try:
         yield undo.clear
     except BaseException:

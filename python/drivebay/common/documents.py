@@ -68,10 +68,7 @@ def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
     file is larger; OSError if it cannot be read.
     """
     with path.open("rb") as file:
-        content = file.read(bytes_max + 1)
-    if len(content) > bytes_max:
-        raise Malformed(f"it is over {bytes_max / 1e6:.3g} MB")
-    return content
+        return _whole(file, bytes_max)
 
 
 def read_packed(path: Path) -> bytes:
@@ -100,9 +97,13 @@ def read_kept(path: Path) -> bytes:
     cannot be read.
     """
     with opened_kept(path) as file:
-        content = file.read(KEPT_BYTES_MAX + 1)
-    if len(content) > KEPT_BYTES_MAX:
-        raise Malformed(f"it is over {KEPT_BYTES_MAX / 1e6:.3g} MB")
+        return _whole(file, KEPT_BYTES_MAX)
+
+
+def _whole(file: BufferedReader, bytes_max: int) -> bytes:
+    content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise Malformed(f"it is over {bytes_max / 1e6:.3g} MB")
     return content
 
 

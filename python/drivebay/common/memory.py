@@ -26,18 +26,11 @@ def available_bytes(
 
     `UNLIMITED_BYTES` if neither source is readable. The paths are parameters for tests.
     """
-    free = UNLIMITED_BYTES
-    try:
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                free = int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
+    known = own_bytes("MemAvailable", meminfo)
+    free = UNLIMITED_BYTES if known is None else known
+    with contextlib.suppress(OSError, ValueError):  # in no control group, or no limit ("max")
         limit = int((group / "memory.max").read_text())
         free = min(free, max(0, limit - int((group / "memory.current").read_text())))
-    except (OSError, ValueError):  # not in a control group, or no limit ("max")
-        pass
     return free
 
 
@@ -62,10 +55,10 @@ def limited(whole_bytes: int, message: str, hint: str) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
 
 
-def own_bytes(field: str) -> int | None:
-    """A size of this process in /proc/self/status, such as "VmData"; None if it is not there."""
+def own_bytes(field: str, status: Path = Path("/proc/self/status")) -> int | None:
+    """A size of this process, such as "VmData", or one in a similar file; None if it is missing."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
+        for line in status.read_text().splitlines():
             if line.startswith(f"{field}:"):
                 return int(line.split()[1]) * 1024
     return None

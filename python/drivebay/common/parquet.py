@@ -8,9 +8,10 @@ not unpacked again.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -57,22 +58,30 @@ def unpacked(path: Path, named: str | None = None) -> Path | None:
 def _unpacked(path: Path, named: str | None, *_version: int) -> Path:
     import pyarrow as pa
 
-    file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # closed with the process
     try:
-        _write(path, named, file)
-        file.flush()
+        with _nameless(f"{path} cannot be unpacked into {tempfile.gettempdir()}") as (file, own):
+            _write(path, named, file)
     except pa.ArrowException as problem:
         raise UserError(
             f"{path} cannot be read as Parquet: {str(problem).splitlines()[0]}",
             "was the recording or the copy cut short?",
         ) from None
+    _KEPT.append(file)  # closed with the process
+    return own
+
+
+@contextlib.contextmanager
+def _nameless(failure: str) -> Iterator[tuple[IO[bytes], Path]]:
+    """Makes an unnamed file, to be written and kept; `failure` is the message for lack of space."""
+    file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # the caller closes it
+    try:
+        yield file, Path(f"/proc/self/fd/{file.fileno()}")
+        file.flush()
     except OSError as problem:
         raise EnvironmentProblem(
-            f"{path} cannot be unpacked into {tempfile.gettempdir()}: {problem}",
+            f"{failure}: {problem}",
             "it needs 40 bytes per request there; another place: TMPDIR=/path drivebay ...",
         ) from None
-    _KEPT.append(file)
-    return Path(f"/proc/self/fd/{file.fileno()}")
 
 
 def nameless(content: Mapping[str, pa.Array] | bytes) -> tuple[IO[bytes], Path]:
@@ -80,20 +89,13 @@ def nameless(content: Mapping[str, pa.Array] | bytes) -> tuple[IO[bytes], Path]:
     when it is closed; returns the file and its path. Raises EnvironmentProblem if there is not
     enough space.
     """
-    file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # the caller closes it
-    try:
+    with _nameless(f"{tempfile.gettempdir()} cannot take the trace") as made:
         if isinstance(content, bytes):
-            file.write(content)
+            made[0].write(content)
         else:
-            _begin(file)
-            _append(content, file)
-        file.flush()
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"{tempfile.gettempdir()} cannot take the trace: {problem}",
-            "it needs 40 bytes per request there; another place: TMPDIR=/path drivebay ...",
-        ) from None
-    return file, Path(f"/proc/self/fd/{file.fileno()}")
+            _begin(made[0])
+            _append(content, made[0])
+    return made
 
 
 def _begin(file: IO[bytes]) -> None:

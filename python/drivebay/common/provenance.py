@@ -5,6 +5,7 @@ Nothing here differs between two runs on the same machine and checkout; times of
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -120,12 +121,9 @@ def _os_name() -> str:
 
 
 def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() in ("model name", "Model", "cpu model"):
-            return value.strip()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in ("model name", "Model", "cpu model"):
+                return value.strip()
     return platform.processor() or platform.machine()

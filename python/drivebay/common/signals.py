@@ -1,29 +1,31 @@
-"""Signals that end long work in an orderly way: SIGINT, SIGTERM and SIGHUP."""
+"""Signals that call a function, as those that end long work in an orderly way."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 @contextlib.contextmanager
-def heard(stop: Callable[[], object]) -> Iterator[None]:
-    """Makes SIGINT, SIGTERM and SIGHUP call `stop` instead of their previous handlers.
+def heard(call: Callable[[], object], numbers: Iterable[signal.Signals] = ENDING) -> Iterator[None]:
+    """Makes signals call `call` instead of their previous handlers.
 
     An ignored signal stays ignored: under nohup, work continues when the terminal is closed. Only
     the main thread can handle signals; in other threads nothing changes.
     """
 
     def hear(_number: int, _frame: FrameType | None) -> None:
-        stop()
+        call()
 
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in numbers:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 before[number] = signal.signal(number, hear)
     try:

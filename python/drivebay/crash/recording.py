@@ -10,9 +10,9 @@ import random
 import shutil
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,8 +61,7 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: f
             ):
                 process = subprocess.Popen(words, env=environment)
             if writeback:
-                choose = random.Random(1)
-                call = functools.partial(_write_back, process.pid, choose)
+                call = functools.partial(_write_back, process.pid, random.Random(1))
                 resources.enter_context(threads.repeated(call, every_s=1 / writeback))
             with process:
                 return process.wait()
@@ -71,23 +70,13 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: f
 @contextlib.contextmanager
 def _served(server: serving.Server) -> Iterator[None]:
     """Serves during the block; raises the error with which the server ended."""
-    failed: list[BaseException] = []
-
-    def run() -> None:
+    with ThreadPoolExecutor(1) as thread:
+        serves = thread.submit(server.run)
         try:
-            server.run()
-        except BaseException as problem:
-            failed.append(problem)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.stop()
-        thread.join()
-    if failed:
-        raise failed[0]
+            yield
+        finally:
+            server.stop()
+    serves.result()
 
 
 @contextlib.contextmanager

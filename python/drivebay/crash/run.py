@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 from drivebay import _core
 from drivebay.common import documents, threads
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
 from drivebay.common.files import system_errors
 from drivebay.crash.check import Checker, Verdict
 from drivebay.crash.minimise import minimise
@@ -132,10 +132,12 @@ def run(
         raise UserError(f"{asked.recording} has no command", "record a workload that writes")
     names, coverage = states.enumerate(asked.states, asked.seed)
     found: dict[str, Verdict] = {}
+    with system_errors(f"{scratch}", "--scratch FOLDER"):
+        made = tempfile.TemporaryDirectory(prefix="drivebay-crash-", dir=scratch)
     with (
+        made as name,
         _journal(asked, folder, info, coverage, found) as journal,
-        _scratch(scratch) as place,
-        closing(Checker(states, asked.check, asked.timeout_s, place)) as one,
+        closing(Checker(states, asked.check, asked.timeout_s, Path(name))) as one,
     ):
         empty, whole = one.empty(states.mark_of(last)), one(last)
         if whole.failed:
@@ -149,7 +151,7 @@ def run(
             random.Random(asked.seed).shuffle(order)
             end = deadline - (deadline - time.monotonic()) / 5
         chunks = [names[at : at + CHUNK] for at in order]
-        _check_all(states, asked, chunks, found, journal, jobs, place, tell, end)
+        _check_all(states, asked, chunks, found, journal, jobs, Path(name), tell, end)
         ordered = {name: found[name] for name in names if name in found}
         notes = list(_notes(info, empty))
         if len(ordered) < len(names):
@@ -276,16 +278,6 @@ def _check_all(
                         return
 
     threads.together([work] * (jobs or os.cpu_count() or 1), stop=stopped.set)
-
-
-@contextmanager
-def _scratch(folder: Path | None) -> Iterator[Path]:
-    """Provides a folder for the files of states, deleted at the end."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="drivebay-crash-", dir=folder) as name:
-            yield Path(name)
-    except FileNotFoundError as problem:
-        raise EnvironmentProblem(f"{folder}: {problem.strerror}", "--scratch FOLDER") from None
 
 
 @contextmanager

@@ -52,11 +52,9 @@ def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
 
 def _kind(path: Path) -> str | None:
     """Format of an image; None if it is raw or not a readable file."""
-    if not path.is_file():
-        return None
-    try:
-        with path.open("rb") as file:
-            begin = file.read(8)
-    except OSError:
-        return None
-    return next((kind for magic, kind in MAGICS.items() if begin.startswith(magic)), None)
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                begin = file.read(8)
+            return next((kind for magic, kind in MAGICS.items() if begin.startswith(magic)), None)
+    return None

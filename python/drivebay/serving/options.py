@@ -307,22 +307,19 @@ def options_of(table: type) -> tuple[Option, ...]:
     hints = get_type_hints(table, {**globals(), "Profile": object})
     defaults = {field.name: field.default for field in fields(table)}
     headings = {field: heading for heading, all in HEADINGS.items() for field in all.split()}
-    options = []
-    for field, metavar, text in re.findall(
-        r"^    (\w+) :(?: (\S+))?\n((?:        .+\n)+)", table.__doc__ or "", re.MULTILINE
-    ):
-        options.append(
-            Option(
-                field,
-                name_of(field),
-                _kind(hints[field]),
-                defaults[field],
-                metavar or None,
-                " ".join(text.split()),
-                headings.get(field),
-            )
+    described = r"^    (\w+) :(?: (\S+))?\n((?:        .+\n)+)"
+    return tuple(
+        Option(
+            field,
+            name_of(field),
+            _kind(hints[field]),
+            defaults[field],
+            metavar or None,
+            " ".join(text.split()),
+            headings.get(field),
         )
-    return tuple(options)
+        for field, metavar, text in re.findall(described, table.__doc__ or "", re.MULTILINE)
+    )
 
 
 def _kind(hint: Any) -> Any:
