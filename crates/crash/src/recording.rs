@@ -132,18 +132,17 @@ impl Recorder {
             failed: None,
         };
         let text = serde_json::to_vec(header).expect("numbers and texts");
-        recorder.put(MAGIC);
-        recorder.put(&(text.len() as u32).to_le_bytes());
-        recorder.put(&text);
+        recorder.put(&[MAGIC, &(text.len() as u32).to_le_bytes(), &text]);
         match recorder.failed.take() {
             Some(why) => Err(CrashError::file(path, why)),
             None => Ok(recorder),
         }
     }
 
-    fn put(&mut self, bytes: &[u8]) {
+    /// Writes a record, given by its parts, unless an earlier one failed.
+    fn put(&mut self, parts: &[&[u8]]) {
         if self.failed.is_none() {
-            self.failed = self.out.write_all(bytes).err();
+            self.failed = parts.iter().try_for_each(|part| self.out.write_all(part)).err();
         }
     }
 
@@ -156,9 +155,7 @@ impl Recorder {
         let next = self.blocks.len() as u32;
         let block = *self.blocks.entry(hash).or_insert(next);
         if block == next {
-            self.put(b"B");
-            self.put(&hash.to_le_bytes());
-            self.put(bytes);
+            self.put(&[b"B", &hash.to_le_bytes(), bytes]);
         }
         block
     }
@@ -168,9 +165,8 @@ impl Recorder {
         for (i, piece) in data.chunks(PAGE_BYTES).enumerate() {
             let block = self.block(&padded(piece, 0));
             if block != ZEROS {
-                self.put(b"P");
-                self.put(&(lba / PAGE_SECTORS + i as u64).to_le_bytes());
-                self.put(&block.to_le_bytes());
+                let page = lba / PAGE_SECTORS + i as u64;
+                self.put(&[b"P", &page.to_le_bytes(), &block.to_le_bytes()]);
             }
         }
     }
@@ -190,38 +186,26 @@ impl Recorder {
         while !rest.is_empty() {
             let within = (sector % PAGE_SECTORS * SECTOR_BYTES) as usize;
             let (piece, after) = rest.split_at(rest.len().min(PAGE_BYTES - within));
-            blocks.push(self.block(&padded(piece, within)));
+            blocks.extend(self.block(&padded(piece, within)).to_le_bytes());
             (sector, rest) = (sector + piece.len() as u64 / SECTOR_BYTES, after);
         }
         self.inflight.insert(number, self.commands);
         self.commands += 1;
-        self.put(b"S");
-        for field in [at, lba, sectors] {
-            self.put(&field.to_le_bytes());
-        }
-        self.put(&[op as u8, fua.into()]);
-        for block in blocks {
-            self.put(&block.to_le_bytes());
-        }
+        let [at, lba, sectors] = [at, lba, sectors].map(u64::to_le_bytes);
+        self.put(&[b"S", &at, &lba, &sectors, &[op as u8, fua.into()], &blocks]);
     }
 
     /// Records a completion; commands that were not recorded are ignored.
     pub fn completed(&mut self, at: u64, number: u64, ok: bool) {
         if let Some(command) = self.inflight.remove(&number) {
-            self.put(b"C");
-            self.put(&at.to_le_bytes());
-            self.put(&command.to_le_bytes());
-            self.put(&[ok.into()]);
+            self.put(&[b"C", &at.to_le_bytes(), &command.to_le_bytes(), &[ok.into()]]);
         }
     }
 
     /// Records a promise to the workload, in its own words; only the first 64 KiB are kept.
     pub fn mark(&mut self, at: u64, text: &str) {
         let text = &text.as_bytes()[..text.len().min(TEXT_MAX as usize)];
-        self.put(b"M");
-        self.put(&at.to_le_bytes());
-        self.put(&(text.len() as u32).to_le_bytes());
-        self.put(text);
+        self.put(&[b"M", &at.to_le_bytes(), &(text.len() as u32).to_le_bytes(), text]);
     }
 
     /// Ends the recording.
@@ -229,7 +213,7 @@ impl Recorder {
     /// # Errors
     /// The file could not be written; it ends where writing failed.
     pub fn end(mut self) -> io::Result<()> {
-        self.put(b"E");
+        self.put(&[b"E"]);
         match self.failed {
             Some(why) => Err(why),
             None => self.out.flush(),
@@ -317,12 +301,7 @@ impl Recording {
 
     pub(crate) fn read(&mut self, from: &mut BufReader<File>) -> io::Result<()> {
         from.seek(SeekFrom::Start(MAGIC.len() as u64))?;
-        let length = u32::from_le_bytes(read(from)?);
-        if length > TEXT_MAX {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let mut text = vec![0; length as usize];
-        from.read_exact(&mut text)?;
+        let text = read_text(from)?;
         self.header = serde_json::from_slice(&text).map_err(|_| io::ErrorKind::InvalidData)?;
         while self.record(from)? {}
         Ok(())
@@ -353,8 +332,7 @@ impl Recording {
                     [read(from)?, read(from)?, read(from)?].map(u64::from_le_bytes);
                 let [op, fua]: [u8; 2] = read(from)?;
                 let ops = [Op::Write, Op::WriteZeroes, Op::Discard, Op::Flush, Op::Read];
-                let op = ops.get(usize::from(op));
-                let &op = op.ok_or_else(damaged)?;
+                let &op = ops.get(usize::from(op)).ok_or_else(damaged)?;
                 if lba.checked_add(sectors).is_none_or(|end| end > self.header.sectors) {
                     return Err(damaged());
                 }
@@ -383,13 +361,8 @@ impl Recording {
                 }
             }
             b'M' => {
-                let (at, length) =
-                    (u64::from_le_bytes(read(from)?), u32::from_le_bytes(read(from)?));
-                if length > TEXT_MAX {
-                    return Err(damaged());
-                }
-                let mut text = vec![0; length as usize];
-                from.read_exact(&mut text)?;
+                let at = u64::from_le_bytes(read(from)?);
+                let text = read_text(from)?;
                 self.mark(at, String::from_utf8_lossy(&text).into_owned());
             }
             b'E' => return Ok(false),
@@ -459,17 +432,21 @@ impl Recording {
         (count(|one| one.op != Op::Flush), flushes + fua, fua)
     }
 
+    /// Time of an event, nanoseconds.
+    pub(crate) fn time_of(&self, event: Event) -> u64 {
+        match event {
+            Event::Submitted(number) => self.commands[number as usize].submitted_ns,
+            Event::Completed(number) => self.commands[number as usize].completed_ns,
+            Event::Mark(number) => self.marks[number as usize].0,
+        }
+    }
+
     /// Requests with the times of their submissions and completions. No two events have the same
     /// time, so that their order is kept.
     pub fn requests(&self) -> impl Iterator<Item = (&Command, u64, Option<u64>)> {
         let mut now = 0;
         let times = self.events.iter().map(|&event| {
-            let at = match event {
-                Event::Submitted(number) => self.commands[number as usize].submitted_ns,
-                Event::Completed(number) => self.commands[number as usize].completed_ns,
-                Event::Mark(number) => self.marks[number as usize].0,
-            };
-            now = at.max(now + 1);
+            now = self.time_of(event).max(now + 1);
             now
         });
         let times: Vec<u64> = times.collect();
@@ -492,6 +469,17 @@ impl Recording {
         let written = written.map(|command| command.sectors * SECTOR_BYTES).sum();
         (written, self.blocks.len() as u64 * PAGE_BYTES as u64)
     }
+}
+
+/// Reads a text and its length.
+fn read_text(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let length = u32::from_le_bytes(read(from)?);
+    if length > TEXT_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut text = vec![0; length as usize];
+    from.read_exact(&mut text)?;
+    Ok(text)
 }
 
 /// Reads the next `N` bytes of a file.

@@ -11,7 +11,7 @@
 //! boundaries (NABSPF), and more than one damaged part per state.
 
 use drivebay_drive::Spec;
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, named};
 use serde::{Deserialize, Serialize};
 
 /// Standard that defines the content of a part that was not durable at the power cut. Without one,
@@ -29,18 +29,20 @@ pub enum Standard {
     Disk,
 }
 
-/// Content of a damaged part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Neither the old nor the new data.
-    Garbage,
-    /// The first half is new, the second half old.
-    Sheared,
-    /// A read error. A file shows garbage instead.
-    Unreadable,
-    /// Garbage in sectors that were never written, or were deallocated.
-    Unwritten,
+named! {
+    /// Content of a damaged part.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Kind {
+        /// Neither the old nor the new data.
+        Garbage = "garbage",
+        /// The first half is new, the second half old.
+        Sheared = "sheared",
+        /// A read error. A file shows garbage instead.
+        Unreadable = "unreadable",
+        /// Garbage in sectors that were never written, or were deallocated.
+        Unwritten = "unwritten",
+    }
 }
 
 /// Possible losses of a power cut.

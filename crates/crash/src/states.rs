@@ -47,14 +47,6 @@ pub struct State {
     damage: Option<Damage>,
 }
 
-/// Kinds of damage that a state's name may have.
-const KINDS: [Kind; 4] = [Kind::Garbage, Kind::Sheared, Kind::Unreadable, Kind::Unwritten];
-
-/// Name of a kind of damage in a state's name.
-fn name_of(kind: Kind) -> String {
-    format!("{kind:?}").to_lowercase()
-}
-
 impl Display for State {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}:", self.cut)?;
@@ -70,7 +62,7 @@ impl Display for State {
                 write!(to, "lost:{}", units.join(","))
             }
         }?;
-        self.damage.map_or(Ok(()), |Damage { kind, unit }| write!(to, "+{}:{unit}", name_of(kind)))
+        self.damage.map_or(Ok(()), |Damage { kind, unit }| write!(to, "+{}:{unit}", kind.name()))
     }
 }
 
@@ -85,8 +77,7 @@ impl FromStr for State {
             let mut damage = None;
             if let Some(suffix) = parts.next() {
                 let (name, unit) = suffix.split_once(':')?;
-                let kind = KINDS.into_iter().find(|&kind| name_of(kind) == name)?;
-                damage = Some(Damage { kind, unit: unit.parse().ok()? });
+                damage = Some(Damage { kind: Kind::from_name(name)?, unit: unit.parse().ok()? });
             }
             let recipe = match kind {
                 "prefix" => Recipe::Prefix(value.parse().ok()?),

@@ -113,11 +113,6 @@ impl States {
                 })
             }
         });
-        let cut_ns = match recording.events[cut.event as usize] {
-            Event::Submitted(number) => recording.commands[number as usize].submitted_ns,
-            Event::Completed(number) => recording.commands[number as usize].completed_ns,
-            Event::Mark(number) => recording.marks[number as usize].0,
-        };
         let damage = damage.map(|Damage { kind, unit }| {
             let effects: Vec<_> = match kind {
                 Kind::Unwritten => Vec::new(),
@@ -135,7 +130,7 @@ impl States {
         let later = later.filter(|command| command.op == Op::Write).take(LATER);
         Ok(Timeline {
             state: state.to_string(),
-            cut_ns,
+            cut_ns: recording.time_of(recording.events[cut.event as usize]),
             mark: self.mark_of(state).map(str::to_owned),
             damage,
             events: events.collect(),

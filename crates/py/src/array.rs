@@ -7,7 +7,7 @@ use drivebay_run::{Array, Control, Keep, Kept, Layout, Level, WHOLE};
 use pyo3::prelude::*;
 
 use crate::drive::{PyControl, VirtualDrive, run_until_stopped};
-use crate::errors::{run_error, user_error};
+use crate::errors::{refused, run_error, user_error};
 use crate::run::RunResult;
 use crate::workload::PyWorkload;
 
@@ -39,7 +39,7 @@ impl VirtualArray {
         if taken.iter().any(Option::is_none) {
             self.put_back(taken);
             let why = "a drive of the array is missing, or is in it twice";
-            return Err(user_error(format!("{why}\nhint: make a new one for each member")));
+            return Err(refused(why, "make a new one for each member"));
         }
         let devices = taken.into_iter().flatten().collect();
         let array = Array::new(self.layout, devices, self.standing(), rebuild_rate);
@@ -70,14 +70,13 @@ impl VirtualArray {
         chunk_bytes: u64,
         good_bytes: Vec<Option<i64>>,
     ) -> PyResult<VirtualArray> {
-        let level = Level::from_name(level).ok_or_else(|| {
-            user_error(format!("unknown level {level:?}\nhint: 0, 1, 10, 5 or 6"))
-        })?;
+        let level = Level::from_name(level)
+            .ok_or_else(|| refused(format!("unknown level {level:?}"), "0, 1, 10, 5 or 6"))?;
         let layout = Layout { level, members: members.len(), chunk: chunk_bytes / 512 };
         for member in &members {
             if !member.get().zones()?.is_empty() {
                 let why = "zones must be written sequentially, which an array does not do";
-                return Err(user_error(format!("{why}\nhint: use drives without zones")));
+                return Err(refused(why, "use drives without zones"));
             }
         }
         let sectors = |bytes: i64| u64::try_from(bytes / 512).ok().filter(|_| bytes >= 0);

@@ -9,7 +9,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
-use crate::errors::{replay_error, run_error, trace_error, user_error};
+use crate::errors::{refused, replay_error, run_error, trace_error, user_error};
 use crate::policy::{PyDecisions, PyPolicy};
 use crate::replay::PyReplayOptions;
 use crate::run::{PyCounters, ReplayResult, RunResult, TrimCheckResult};
@@ -118,7 +118,7 @@ pub(crate) struct VirtualDrive(Mutex<Option<Device>>);
 impl VirtualDrive {
     fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work(guard.as_mut().ok_or_else(|| user_error("the drive is gone\nhint: make a new one"))?)
+        work(guard.as_mut().ok_or_else(|| refused("the drive is gone", "make a new one"))?)
     }
 
     /// As `with`, without the interpreter lock.
@@ -292,10 +292,8 @@ impl VirtualDrive {
                 return Ok(());
             }
             let dies = device.spec().geometry.dies();
-            let hint = "hint: fail_die(0)";
-            Err(user_error(format!(
-                "fail_die: must be one of the {dies} dies of flash that has not failed, on a drive without zones\n{hint}"
-            )))
+            let which = "dies of flash that has not failed, on a drive without zones";
+            Err(refused(format!("fail_die: must be one of the {dies} {which}"), "fail_die(0)"))
         })
     }
 
@@ -310,10 +308,8 @@ impl VirtualDrive {
             let left = CLOCK_MAX_S - device.now().as_secs_f64();
             if !(0.0..=left).contains(&seconds) {
                 let why = "a drive's clock holds 1e9 seconds (31 years)";
-                let hint = "hint: rest(1800)";
-                return Err(user_error(format!(
-                    "rest: must be 0 to {left:.0} seconds: {why}\n{hint}"
-                )));
+                let what = format!("rest: must be 0 to {left:.0} seconds: {why}");
+                return Err(refused(what, "rest(1800)"));
             }
             device.idle_until(device.now().after(Nanos((seconds * 1e9) as u64)));
             Ok(())
@@ -345,20 +341,20 @@ impl VirtualDrive {
             "crypto" => Sanitize::Crypto,
             "overwrite" => Sanitize::Overwrite(passes),
             other => {
-                let allowed = "must be block, crypto or overwrite\nhint: sanitize(\"block\")";
-                return Err(user_error(format!("sanitize: unknown method {other:?}; {allowed}")));
+                let allowed = "must be block, crypto or overwrite";
+                let what = format!("sanitize: unknown method {other:?}; {allowed}");
+                return Err(refused(what, "sanitize(\"block\")"));
             }
         };
         if !(1..=OVERWRITES_MAX).contains(&passes) {
-            return Err(user_error(format!(
-                "sanitize: passes={passes} is not allowed; must be 1 to {OVERWRITES_MAX}\nhint: passes=1"
-            )));
+            let allowed = format!("must be 1 to {OVERWRITES_MAX}");
+            let what = format!("sanitize: passes={passes} is not allowed; {allowed}");
+            return Err(refused(what, "passes=1"));
         }
         self.detached(py, |device| {
             if method == "overwrite" && !device.spec().sanitize_overwrite {
-                let hint = "hint: block or crypto; or a drive with sanitize_overwrite";
                 let why = "sanitize: this drive's Sanitize does not overwrite";
-                return Err(user_error(format!("{why}\n{hint}")));
+                return Err(refused(why, "block or crypto; or a drive with sanitize_overwrite"));
             }
             let begin = device.now();
             Ok(device.sanitize(begin, how).since(begin).as_secs_f64())
@@ -408,8 +404,8 @@ impl VirtualDrive {
         seconds: f64,
     ) -> PyResult<()> {
         if !((0.0..=1e9).contains(&times) && (0.0..=CLOCK_MAX_S).contains(&seconds)) {
-            let why = "times and seconds must be 0 to 1e9";
-            return Err(user_error(format!("live: {why}\nhint: live(began, mark, 100, 86400)")));
+            let why = "live: times and seconds must be 0 to 1e9";
+            return Err(refused(why, "live(began, mark, 100, 86400)"));
         }
         let elapsed = Nanos((seconds * 1e9) as u64);
         self.detached(py, |device| {

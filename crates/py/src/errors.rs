@@ -22,6 +22,11 @@ pub(crate) fn user_error(error: impl ToString) -> PyErr {
     UserError::new_err(parts(error))
 }
 
+/// Creates the `UserError` with this message and hint.
+pub(crate) fn refused(why: impl ToString, hint: &str) -> PyErr {
+    UserError::new_err((why.to_string(), hint.to_string()))
+}
+
 pub(crate) fn machine_error(error: impl ToString) -> PyErr {
     EnvironmentProblem::new_err(parts(error))
 }

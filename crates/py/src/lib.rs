@@ -27,35 +27,27 @@ mod workload;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::array::VirtualArray;
-    #[pymodule_export]
-    use crate::columns::PyHistogram;
-    #[pymodule_export]
-    use crate::crash::{PyCrashStates, PyCrashView};
-    #[pymodule_export]
-    use crate::drive::{
-        PyControl, PyHandleUse, PyHealth, PyMark, PyProfile, PyProgress, PyZone, VirtualDrive,
+    use crate::{
+        array::VirtualArray,
+        columns::PyHistogram,
+        crash::{PyCrashStates, PyCrashView},
+        drive::{
+            PyControl, PyHandleUse, PyHealth, PyMark, PyProfile, PyProgress, PyZone, VirtualDrive,
+        },
+        inside::Inside,
+        policy::{PyDecisions, PyPolicy, victim_policies},
+        replay::{
+            OpLatency, PyReplayControl, PyReplayOptions, RealReplayResult, ReplayProgress, Survey,
+            replay_real, replay_survey,
+        },
+        run::{PyCounters, ReplayResult, RunResult, Samples, TrimCheckResult},
+        serve::PyServer,
+        trace::{
+            PySource, TraceBatches, TraceColumns, TraceInfo, TraceSummary, synth_names,
+            synth_profile, trace_formats,
+        },
+        workload::{PyWorkload, workload_fields},
     };
-    #[pymodule_export]
-    use crate::inside::Inside;
-    #[pymodule_export]
-    use crate::policy::{PyDecisions, PyPolicy, victim_policies};
-    #[pymodule_export]
-    use crate::replay::{
-        OpLatency, PyReplayControl, PyReplayOptions, RealReplayResult, ReplayProgress, Survey,
-        replay_real, replay_survey,
-    };
-    #[pymodule_export]
-    use crate::run::{PyCounters, ReplayResult, RunResult, Samples, TrimCheckResult};
-    #[pymodule_export]
-    use crate::serve::PyServer;
-    #[pymodule_export]
-    use crate::trace::{
-        PySource, TraceBatches, TraceColumns, TraceInfo, TraceSummary, synth_names, synth_profile,
-        trace_formats,
-    };
-    #[pymodule_export]
-    use crate::workload::{PyWorkload, workload_fields};
     /// Most outstanding requests over all queues.
     #[pymodule_export]
     const QUEUE_DEPTH_MAX: usize = drivebay_run::DEPTH_MAX;

@@ -13,7 +13,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
 
 use crate::columns::Column;
-use crate::errors::{trace_error, user_error};
+use crate::errors::{refused, trace_error, user_error};
 use crate::threads::keep_running;
 
 /// Source of a trace's requests: a recorded file, or the synthesizer.
@@ -39,13 +39,11 @@ impl PySource {
             .map(|name| Format::parse(&name.to_string_lossy()))
             .transpose()
             .map_err(trace_error)?;
-        let time_unit = match time_unit.map(|name| (name, TimeUnit::from_name(name))) {
-            Some((name, None)) => {
-                let text = format!("--time-unit: '{name}' is unknown; must be s, ms, us or ns");
-                return Err(user_error(format!("{text}\nhint: --time-unit us")));
-            }
-            given => given.and_then(|(_, unit)| unit),
+        let unit = |name: &str| {
+            let what = || format!("--time-unit: '{name}' is unknown; must be s, ms, us or ns");
+            TimeUnit::from_name(name).ok_or_else(|| refused(what(), "--time-unit us"))
         };
+        let time_unit = time_unit.map(unit).transpose()?;
         let columns = columns
             .map(|text| ColumnMap::parse(&text.to_string_lossy()))
             .transpose()
@@ -115,9 +113,8 @@ impl PySource {
 
     /// Writes the trace into `out` as "iolog" or "csv"; returns a summary of the reading.
     fn convert(&self, py: Python<'_>, out: PathBuf, to: &str) -> PyResult<TraceSummary> {
-        let to = TextFormat::from_name(to).ok_or_else(|| {
-            user_error(format!("--to: {to} is not an output format\nhint: --to csv"))
-        })?;
+        let unknown = || refused(format!("--to: {to} is not an output format"), "--to csv");
+        let to = TextFormat::from_name(to).ok_or_else(unknown)?;
         let converted = py.detach(|| drivebay_trace::convert(&self.0, &out, to, &mut keep_running));
         TraceSummary::new(&converted.map_err(trace_error)?)
     }
@@ -137,8 +134,8 @@ fn recorded(path: &Path) -> PyResult<Option<TraceSource>> {
         _ => return Ok(None),
     };
     if recording.is_truncated {
-        let path = path.display();
-        return Err(user_error(format!("{path}: the recording is cut short\nhint: record again")));
+        let what = format!("{}: the recording is cut short", path.display());
+        return Err(refused(what, "record again"));
     }
     let first = recording.requests().next().map_or(0, |(_, at, _)| at);
     let requests = recording.requests().map(|(command, at, completed)| Request {

@@ -272,10 +272,8 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     }
 
     fn fits(&self, command: &Command) -> bool {
-        command
-            .offset_bytes
-            .checked_add(command.bytes)
-            .is_some_and(|end| end <= self.capacity_bytes)
+        let end = command.offset_bytes.checked_add(command.bytes);
+        end.is_some_and(|end| end <= self.capacity_bytes)
     }
 
     /// Completes a skipped request at the time when it may be issued.

@@ -38,7 +38,7 @@ pub fn replay(
         let mut source = Traced::new(from, placement, options);
         source.wait_for_first();
         let clock = Monotonic::default();
-        let fixed_buffers = ring.fixed_buffers();
+        let fixed_buffers = ring.fixed;
         let played = play(&mut source, pacer, &mut ring, &clock, capacity_bytes, options, control);
         drop(source); // lets the reading thread end
         played.map(|outcome| Outcome { fixed_buffers, direct, ..outcome })

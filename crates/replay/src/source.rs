@@ -78,8 +78,7 @@ pub(crate) struct Traced {
     first: Option<Block>,
     block: VecDeque<Request>,
     placement: Placement,
-    only_reads: bool,
-    trim: bool,
+    options: ReplayOptions,
     number: u64,
     skipped: Skipped,
 }
@@ -90,9 +89,8 @@ impl Traced {
         placement: Placement,
         options: &ReplayOptions,
     ) -> Traced {
-        let ReplayOptions { only_reads, trim, .. } = *options;
-        let (block, skipped) = (VecDeque::new(), Skipped::default());
-        Traced { from, first: None, block, placement, only_reads, trim, number: 0, skipped }
+        let (block, skipped, options) = (VecDeque::new(), Skipped::default(), *options);
+        Traced { from, first: None, block, placement, options, number: 0, skipped }
     }
 
     /// Waits for the first block, so that the replay does not start late.
@@ -101,7 +99,7 @@ impl Traced {
     }
 
     fn is_wanted(&mut self, op: Op) -> bool {
-        let Traced { only_reads, trim, .. } = *self;
+        let ReplayOptions { only_reads, trim, .. } = self.options;
         let (filter, skipped) = match op {
             Op::Read => return true,
             Op::Write | Op::WriteFua => (!only_reads, &mut self.skipped.writes),

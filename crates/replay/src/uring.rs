@@ -86,7 +86,8 @@ pub struct Uring {
     _target: Target,
     extents: Box<[Option<(u16, Extent)>]>,
     out: u32,
-    fixed: bool,
+    /// True if the memory is registered (fixed buffers).
+    pub(crate) fixed: bool,
     /// True while a timeout is queued, which ends a wait for a completion.
     ticking: bool,
     /// Length of the timeout. The kernel reads it when it takes the entry, possibly in a later
@@ -133,14 +134,8 @@ impl Uring {
         })
     }
 
-    /// True if the memory is registered (fixed buffers).
-    #[must_use]
-    pub fn fixed_buffers(&self) -> bool {
-        self.fixed
-    }
-
     fn entry(&mut self, slot: u32, command: &Command) -> Result<squeue::Entry, Queueing> {
-        let Command { op, offset_bytes, bytes } = *command;
+        let Command { op, offset_bytes: at, bytes } = *command;
         let (number, write) = match op {
             Op::Flush => {
                 let sync = opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC);
@@ -148,7 +143,7 @@ impl Uring {
             }
             Op::Trim => {
                 let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                let punch = opcode::Fallocate::new(FILE, bytes).offset(offset_bytes);
+                let punch = opcode::Fallocate::new(FILE, bytes).offset(at);
                 return Ok(punch.mode(mode).build());
             }
             Op::Read => (READ_POOL, false),
@@ -163,14 +158,10 @@ impl Uring {
         self.extents[slot as usize] = Some((number, extent));
         let len = bytes as u32;
         Ok(match (write, self.fixed) {
-            (false, true) => {
-                opcode::ReadFixed::new(FILE, address, len, number).offset(offset_bytes).build()
-            }
-            (true, true) => {
-                opcode::WriteFixed::new(FILE, address, len, number).offset(offset_bytes).build()
-            }
-            (false, false) => opcode::Read::new(FILE, address, len).offset(offset_bytes).build(),
-            (true, false) => opcode::Write::new(FILE, address, len).offset(offset_bytes).build(),
+            (false, true) => opcode::ReadFixed::new(FILE, address, len, number).offset(at).build(),
+            (true, true) => opcode::WriteFixed::new(FILE, address, len, number).offset(at).build(),
+            (false, false) => opcode::Read::new(FILE, address, len).offset(at).build(),
+            (true, false) => opcode::Write::new(FILE, address, len).offset(at).build(),
         })
     }
 }

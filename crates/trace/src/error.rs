@@ -64,6 +64,18 @@ pub enum TraceError {
     Cancelled,
 }
 
+impl TraceError {
+    /// Refuses a file as a whole.
+    #[cold]
+    pub(crate) fn file(
+        file: &str,
+        problem: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> TraceError {
+        TraceError::File { file: file.into(), problem: problem.into(), hint: hint.into() }
+    }
+}
+
 /// Reason why a synthesis profile or option is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}\nhint: {hint}")]

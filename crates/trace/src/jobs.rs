@@ -91,11 +91,9 @@ pub fn info(
     in_order(source, |trace| {
         let (mut stats, file) = (Stats::default(), trace.name().to_string());
         let summary = each_block(trace, keep_running, |block| {
-            stats.add(block).map_err(|_| TraceError::File {
-                file: file.clone(),
-                problem: "has more than 65,536 devices".to_string(),
-                hint: "split it by device; is --format (or --from) the right one?".to_string(),
-            })
+            let hint = "split it by device; is --format (or --from) the right one?";
+            let refused = |_| TraceError::file(&file, "has more than 65,536 devices", hint);
+            stats.add(block).map_err(refused)
         })?;
         Ok((stats.info(), summary))
     })

@@ -14,7 +14,6 @@ use std::os::unix::fs::FileExt;
 use drivebay_units::Nanos;
 
 use crate::error::TraceError;
-use crate::formats::{Format, Skipped};
 use crate::reader::{Reader, TraceFile};
 use crate::request::{Op, Request};
 
@@ -85,28 +84,9 @@ impl Trace {
         Trace { reader, state, window, run, block, given: 0, origin, last }
     }
 
-    /// Format, given or detected.
-    #[must_use]
-    pub fn format(&self) -> Format {
-        self.reader.format()
-    }
-
-    /// Reason for the format.
-    #[must_use]
-    pub fn why(&self) -> &str {
-        self.reader.why()
-    }
-
-    /// Name of the file as given.
-    #[must_use]
-    pub fn file(&self) -> &str {
-        self.reader.file()
-    }
-
-    /// Skipped entries so far.
-    #[must_use]
-    pub fn skipped(&self) -> Skipped {
-        self.reader.skipped()
+    /// The file, with its format and the entries skipped so far.
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     /// Returns the next requests, at most [`WINDOW`]; `None` at the end.

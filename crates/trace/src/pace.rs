@@ -59,9 +59,7 @@ pub struct Ticket(u32);
 
 /// Pacer of a replay. Cost per request: a few additions; with dependencies a heap push and pop.
 #[derive(Debug)]
-pub struct Pacer {
-    mode: Mode,
-}
+pub struct Pacer(Mode);
 
 #[derive(Debug)]
 enum Mode {
@@ -75,7 +73,7 @@ impl Pacer {
     /// # Errors
     /// [`PaceError`] if the scale is out of bounds.
     pub fn new(pace: Pace) -> Result<Pacer, PaceError> {
-        let mode = match pace {
+        Ok(Pacer(match pace {
             Pace::Recorded { idle_max_ns, time_percent } => {
                 if !(1..=TIME_PERCENT_MAX).contains(&time_percent) {
                     return Err(PaceError(time_percent));
@@ -83,8 +81,7 @@ impl Pacer {
                 Mode::Recorded(Schedule::new(idle_max_ns, time_percent))
             }
             Pace::Dependencies => Mode::Dependencies(Box::new(Dependencies::new(DEPTH_MAX))),
-        };
-        Ok(Pacer { mode })
+        }))
     }
 
     /// Passes the next request of the recording; all previous ones must have been issued.
@@ -93,7 +90,7 @@ impl Pacer {
     /// with a later time; requests with the same time go together.
     #[inline]
     pub fn admit(&mut self, at: Nanos, response: Option<Nanos>) {
-        match &mut self.mode {
+        match &mut self.0 {
             Mode::Recorded(schedule) => schedule.admit(at, response),
             Mode::Dependencies(dependencies) => dependencies.admit(at, response),
         }
@@ -104,7 +101,7 @@ impl Pacer {
     #[inline]
     #[must_use]
     pub fn release(&self) -> Option<Nanos> {
-        match &self.mode {
+        match &self.0 {
             Mode::Recorded(schedule) => Some(schedule.due),
             Mode::Dependencies(d) => (d.missing == 0).then_some(d.gate),
         }
@@ -116,7 +113,7 @@ impl Pacer {
     /// If [`Pacer::release`] returned `None`.
     #[inline]
     pub fn issue(&mut self) -> Ticket {
-        match &mut self.mode {
+        match &mut self.0 {
             Mode::Recorded(_) => Ticket(0),
             Mode::Dependencies(dependencies) => dependencies.issue(),
         }
@@ -125,7 +122,7 @@ impl Pacer {
     /// Reports the completion of an issued request at `done`; in any order, once per request.
     #[inline]
     pub fn completed(&mut self, ticket: Ticket, done: Nanos) {
-        if let Mode::Dependencies(dependencies) = &mut self.mode {
+        if let Mode::Dependencies(dependencies) = &mut self.0 {
             dependencies.completed(ticket, done);
         }
     }

@@ -89,13 +89,9 @@ impl Placement {
         let fits = recorded_bytes <= capacity_bytes;
         let granules = (rule == Rule::Scale && !fits)
             .then(|| (recorded_bytes.div_ceil(GRANULE_BYTES), capacity_bytes / GRANULE_BYTES));
-        let rounded = capacity_bytes / unit.max(block_bytes) * unit.max(block_bytes);
         // A recording that fits keeps its addresses up to the drive's last block.
-        let room_bytes = if fits && recorded_bytes > 0 {
-            capacity_bytes / block_bytes * block_bytes
-        } else {
-            rounded
-        };
+        let unit = if fits && recorded_bytes > 0 { block_bytes } else { unit.max(block_bytes) };
+        let room_bytes = capacity_bytes / unit * unit;
         Ok(Placement { rule, block_bytes, room_bytes, granules })
     }
 

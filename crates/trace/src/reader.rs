@@ -78,11 +78,8 @@ impl Reader {
         };
         let file = File::open(path).map_err(cannot)?;
         if file.metadata().map_err(cannot)?.is_dir() {
-            return Err(TraceError::File {
-                file: name,
-                problem: "is a directory; must be a file".to_string(),
-                hint: "name one of the files in it".to_string(),
-            });
+            let what = "is a directory; must be a file";
+            return Err(TraceError::file(&name, what, "name one of the files in it"));
         }
         Reader::new(file, &name, &given)
     }
@@ -99,17 +96,14 @@ impl Reader {
         let failed = |error| read_error(name, 0, error);
         let mut lines = Lines::new(unpack(Box::new(from)).map_err(failed)?);
         let sample = lines.peek().map_err(failed)?;
-        let refuse = |problem: String, hint: String| {
-            Err(TraceError::File { file: name.to_string(), problem, hint })
-        };
+        let refuse = |problem: String, hint: &str| Err(TraceError::file(name, problem, hint));
         if sample.is_empty() {
-            let hint = "was the recording or the copy cut short?";
-            return refuse("is empty".to_string(), hint.to_string());
+            return refuse("is empty".to_string(), "was the recording or the copy cut short?");
         }
         let has = |place: usize, bytes| sample.get(place..).is_some_and(|at| at.starts_with(bytes));
         let foreign = FOREIGN.iter().find(|(place, bytes, ..)| has(*place, bytes));
         if let Some((_, _, what, hint)) = foreign {
-            return refuse(format!("is {what}"), hint.to_string());
+            return refuse(format!("is {what}"), hint);
         }
         let columns = given.columns.as_ref().map(|_| Format::Csv);
         let format = given.format.or(columns).or_else(|| detect_binary(sample));
@@ -117,10 +111,8 @@ impl Reader {
             lines.decode().map_err(failed)?;
         }
         let sample = lines.peek().map_err(failed)?;
-        let by = match (given.format.or(columns), format) {
-            (Some(_), _) => "as given",
-            _ => "by its first record",
-        };
+        let is_given = given.format.or(columns).is_some();
+        let by = if is_given { "as given" } else { "by its first record" };
         let detected = match format {
             Some(format) => Some(Ok((format, by.to_string()))),
             None => detect(sample),
@@ -128,18 +120,17 @@ impl Reader {
         let Some(detected) = detected else {
             let sample = sample.strip_prefix(MARK).unwrap_or(sample);
             let first = sample.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            return refuse(
-                format!("is of no known format; it begins with {}", shown(first)),
-                format!(
-                    "give the format with --format (or --from): {}; or the columns of a table: \
-                     --columns time=NAME:us,offset=NAME,length=NAME,op=NAME",
-                    Format::list()
-                ),
+            let hint = format!(
+                "give the format with --format (or --from): {}; or the columns of a table: \
+                 --columns time=NAME:us,offset=NAME,length=NAME,op=NAME",
+                Format::list()
             );
+            let what = format!("is of no known format; it begins with {}", shown(first));
+            return refuse(what, &hint);
         };
         let (format, mut why) = match detected {
             Ok(detected) => detected,
-            Err((problem, hint)) => return refuse(problem, hint),
+            Err((problem, hint)) => return refuse(problem, &hint),
         };
         if given.time_unit.is_none()
             && let Some(unit) = format.assumed_unit()
@@ -147,20 +138,16 @@ impl Reader {
             why.push_str(&format!("; times taken for {unit}: --time-unit"));
         }
         if columns.is_some() && !matches!(format, Format::Csv | Format::Parquet) {
-            return refuse(
-                format!("--columns: the columns of {} are known", format.name()),
-                "leave it out, or --format csv".to_string(),
-            );
+            let what = format!("--columns: the columns of {} are known", format.name());
+            return refuse(what, "leave it out, or --format csv");
         }
         if let Some(unit) = given.time_unit
             && !format.takes_time_unit()
             && columns.is_none()
         {
             let (unit, format) = (unit.name(), format.name());
-            return refuse(
-                format!("--time-unit {unit}: the unit of times in {format} files is known"),
-                "leave it out; is --format (or --from) the right one?".to_string(),
-            );
+            let what = format!("--time-unit {unit}: the unit of times in {format} files is known");
+            return refuse(what, "leave it out; is --format (or --from) the right one?");
         }
         Ok(Reader {
             input: Input::new(name, lines),
@@ -214,11 +201,8 @@ impl Reader {
                 Format::Ftrace => "record the events block_rq_issue and block_rq_complete",
                 _ => "is it another format? they are listed by: drivebay trace info --help",
             };
-            return Err(TraceError::File {
-                file: self.input.file.clone(),
-                problem: format!("holds no request, read as {}", self.format.name()),
-                hint: hint.to_string(),
-            });
+            let what = format!("holds no request, read as {}", self.format.name());
+            return Err(TraceError::file(&self.input.file, what, hint));
         }
         Ok(!self.input.ended)
     }

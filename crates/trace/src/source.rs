@@ -45,15 +45,15 @@ impl RequestSource for Trace {
     }
 
     fn name(&self) -> &str {
-        self.file()
+        self.reader().file()
     }
 
     fn format(&self) -> (&'static str, &str) {
-        (Trace::format(self).name(), self.why())
+        (self.reader().format().name(), self.reader().why())
     }
 
     fn skipped(&self) -> Skipped {
-        Trace::skipped(self)
+        self.reader().skipped()
     }
 }
 

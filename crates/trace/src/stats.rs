@@ -25,6 +25,11 @@ const REGIONS_MAX: usize = 1 << 22;
 /// Least share of requests with a response time for which depths and idle time are reported.
 const ANSWERED_PERCENT: u64 = 90;
 
+/// Sizes of the published tables, between the smaller ones and all others.
+pub(crate) const TABLE_KIB: [u64; 6] = [4, 8, 16, 32, 64, 128];
+/// Largest depth of each bucket except the last.
+const DEPTH_BOUNDS: [u64; 7] = [1, 2, 3, 5, 10, 20, 32];
+
 const SIZES: [&str; 8] = ["<4KB", "4KB", "8KB", "16KB", "32KB", "64KB", "128KB", "other"];
 const DEPTHS: [&str; 8] = ["1", "2", "3", "4-5", "6-10", "11-20", "21-32", ">32"];
 
@@ -175,7 +180,7 @@ impl Stats {
             self.outstanding.pop();
         }
         let depth = self.outstanding.len() as u64 + 1;
-        self.depths[depth_bucket(depth)] += 1;
+        self.depths[DEPTH_BOUNDS.partition_point(|&bound| bound < depth)] += 1;
         self.depth_sum += depth;
         if answered {
             self.answered += 1;
@@ -243,25 +248,8 @@ impl Stats {
 
 fn size_bucket(bytes: u64) -> usize {
     match bytes {
-        0..4_096 => 0,
-        4_096 => 1,
-        8_192 => 2,
-        16_384 => 3,
-        32_768 => 4,
-        65_536 => 5,
-        131_072 => 6,
-        _ => 7,
-    }
-}
-
-fn depth_bucket(depth: u64) -> usize {
-    match depth {
-        0..=3 => depth.saturating_sub(1) as usize,
-        4..=5 => 3,
-        6..=10 => 4,
-        11..=20 => 5,
-        21..=32 => 6,
-        _ => 7,
+        0..PAGE_BYTES => 0,
+        _ => TABLE_KIB.iter().position(|kib| kib << 10 == bytes).map_or(7, |at| at + 1),
     }
 }
 

@@ -181,35 +181,28 @@ fn wrong_op(field: &[u8], must: &str) -> Problem {
     Problem::new(format!("the operation is {}; must be {must}", shown(field)))
 }
 
-/// R or W, in either case.
-#[inline]
+/// One of two words, in any case.
+#[inline(always)]
+fn either(field: &[u8], read: &[u8], write: &[u8], must: &str) -> Result<Option<Op>, Problem> {
+    match trimmed(field) {
+        word if word == read => Ok(Some(Op::Read)),
+        word if word == write => Ok(Some(Op::Write)),
+        word if word.eq_ignore_ascii_case(read) => Ok(Some(Op::Read)),
+        word if word.eq_ignore_ascii_case(write) => Ok(Some(Op::Write)),
+        word => Err(wrong_op(word, must)),
+    }
+}
+
 fn letter(field: &[u8]) -> Result<Option<Op>, Problem> {
-    match trimmed(field) {
-        b"R" | b"r" => Ok(Some(Op::Read)),
-        b"W" | b"w" => Ok(Some(Op::Write)),
-        other => Err(wrong_op(other, "R or W")),
-    }
+    either(field, b"R", b"W", "R or W")
 }
 
-/// Read or Write, in any case.
-#[inline]
 fn word(field: &[u8]) -> Result<Option<Op>, Problem> {
-    match trimmed(field) {
-        b"Read" => Ok(Some(Op::Read)),
-        b"Write" => Ok(Some(Op::Write)),
-        word if word.eq_ignore_ascii_case(b"read") => Ok(Some(Op::Read)),
-        word if word.eq_ignore_ascii_case(b"write") => Ok(Some(Op::Write)),
-        word => Err(wrong_op(word, "Read or Write")),
-    }
+    either(field, b"Read", b"Write", "Read or Write")
 }
 
-#[inline]
 fn zero_or_one(field: &[u8]) -> Result<Option<Op>, Problem> {
-    match trimmed(field) {
-        b"0" => Ok(Some(Op::Read)),
-        b"1" => Ok(Some(Op::Write)),
-        other => Err(wrong_op(other, "0 (read) or 1 (write)")),
-    }
+    either(field, b"0", b"1", "0 (read) or 1 (write)")
 }
 
 #[inline]

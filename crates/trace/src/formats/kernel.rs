@@ -201,10 +201,7 @@ impl Parse for Ftrace {
         }
         let rest = match rest {
             [b':', rest @ ..] => rest,
-            [b'(', rest @ ..] => {
-                perf_trace(line, rest, action)?.apply(&mut self.0, out)?;
-                return Ok(true);
-            }
+            [b'(', rest @ ..] => return perf_trace(line, rest, action)?.apply(&mut self.0, out),
             _ => return other_line(line, out),
         };
         let at = time_before(&line[..start], b"block:")?;

@@ -77,10 +77,10 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(field: Field, names: &[&str], unit: Option<u64>, required: bool) -> Wanted {
+    fn new(field: Field, names: &[&str], required: bool) -> Wanted {
         let mut names: Vec<_> = names.iter().map(ToString::to_string).collect();
         names.dedup();
-        Wanted { field, names, required, unit, read: None }
+        Wanted { field, names, required, unit: None, read: None }
     }
 
     fn is_time(&self) -> bool {
@@ -94,12 +94,10 @@ impl ColumnMap {
     /// # Errors
     /// The problem, and a hint after a line break.
     pub fn parse(text: &str) -> Result<ColumnMap, String> {
-        let mut wanted: Vec<Wanted> = OF_USER
-            .iter()
-            .map(|(field, name, own)| {
-                Wanted::new(*field, &[own, name], None, REQUIRED.contains(field))
-            })
-            .collect();
+        let column = |&(field, name, own): &(Field, &str, &str)| {
+            Wanted::new(field, &[own, name], REQUIRED.contains(&field))
+        };
+        let mut wanted: Vec<Wanted> = OF_USER.iter().map(column).collect();
         let refuse = |what: String| {
             let hint = "--columns time=ts:us,offset=lba:512,length=len:512,op=type";
             Err(format!("--columns: {what}\nhint: {hint}"))
@@ -160,9 +158,10 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
+    /// Creates a parser; times without a unit of their own are in `unit`.
     fn new(mut wanted: Vec<Wanted>, unit: Option<TimeUnit>, word: Word) -> Mapped {
-        let times = wanted.iter_mut().filter(|column| column.is_time());
-        times.for_each(|column| column.unit = unit.map(TimeUnit::ns).or(column.unit));
+        let times = wanted.iter_mut().filter(|column| column.is_time() && column.unit.is_none());
+        times.for_each(|column| column.unit = unit.map(TimeUnit::ns));
         Mapped {
             wanted,
             word,
@@ -177,22 +176,12 @@ impl Mapped {
     /// Creates the parser for libCacheSim's columns, with times in seconds by default.
     pub(crate) fn lib_cache_sim(unit: Option<TimeUnit>) -> Mapped {
         let wanted = vec![
-            Wanted::new(
-                Field::Time,
-                &["clock_time", "time", "timestamp", "real_time"],
-                Some(TimeUnit::S.ns()),
-                true,
-            ),
-            Wanted::new(
-                Field::Offset,
-                &["lbn", "obj_id", "object_id", "object", "obj"],
-                None,
-                true,
-            ),
-            Wanted::new(Field::Length, &["obj_size", "object_size", "size"], None, true),
-            Wanted::new(Field::Op, &["op"], None, false),
+            Wanted::new(Field::Time, &["clock_time", "time", "timestamp", "real_time"], true),
+            Wanted::new(Field::Offset, &["lbn", "obj_id", "object_id", "object", "obj"], true),
+            Wanted::new(Field::Length, &["obj_size", "object_size", "size"], true),
+            Wanted::new(Field::Op, &["op"], false),
         ];
-        Mapped::new(wanted, unit, |word| {
+        Mapped::new(wanted, unit.or(Some(TimeUnit::S)), |word| {
             // A number in libCacheSim's list; with a leading zero it is a SCSI opcode.
             let is_number = word.len() == 1 || !word.starts_with(b"0");
             let number = std::str::from_utf8(word).ok().filter(|_| is_number);
@@ -205,15 +194,15 @@ impl Mapped {
     /// the published columns are assumed.
     pub(crate) fn meta(unit: Option<TimeUnit>) -> Mapped {
         let wanted = vec![
-            Wanted::new(Field::Time, &["op_time"], Some(TimeUnit::S.ns()), true),
-            Wanted::new(Field::Block, &["block_id"], None, true),
-            Wanted::new(Field::Length, &["io_size"], None, true),
-            Wanted::new(Field::Offset, &["io_offset"], None, true),
-            Wanted::new(Field::Op, &["op_name", "op"], None, true),
-            Wanted::new(Field::Count, &["op_count"], None, false),
-            Wanted::new(Field::Shard, &["rs_shard_id"], None, false),
+            Wanted::new(Field::Time, &["op_time"], true),
+            Wanted::new(Field::Block, &["block_id"], true),
+            Wanted::new(Field::Length, &["io_size"], true),
+            Wanted::new(Field::Offset, &["io_offset"], true),
+            Wanted::new(Field::Op, &["op_name", "op"], true),
+            Wanted::new(Field::Count, &["op_count"], false),
+            Wanted::new(Field::Shard, &["rs_shard_id"], false),
         ];
-        let mut mapped = Mapped::new(wanted, unit, |word| match word {
+        let mut mapped = Mapped::new(wanted, unit.or(Some(TimeUnit::S)), |word| match word {
             [b'g', b'e', b't', b'C', b'h', b'u', b'n', b'k', ..] => Some(Op::Read),
             [b'p', b'u', b't', b'C', b'h', b'u', b'n', b'k', ..] => Some(Op::Write),
             _ => None,
@@ -227,10 +216,7 @@ impl Mapped {
 
     /// Creates the parser for the user's columns.
     pub(crate) fn by(columns: &ColumnMap, unit: Option<TimeUnit>) -> Mapped {
-        let mut wanted = columns.0.clone();
-        let times = wanted.iter_mut().filter(|column| column.is_time() && column.unit.is_none());
-        times.for_each(|column| column.unit = unit.map(TimeUnit::ns));
-        let mut mapped = Mapped::new(wanted, None, op_word);
+        let mut mapped = Mapped::new(columns.0.clone(), unit, op_word);
         mapped.by_user = true;
         let number = |column: &Wanted| {
             column.names[0].parse().ok().filter(|at| (1..=COLUMNS_MAX).contains(at))

@@ -18,8 +18,8 @@ fn digits(field: &[u8]) -> Option<u64> {
     if field.is_empty() || field.len() > 20 {
         return None;
     }
-    let mut value: u64 = 0;
     if field.len() < 20 {
+        let mut value: u64 = 0;
         for byte in field {
             let digit = byte.wrapping_sub(b'0');
             if digit > 9 {
@@ -29,14 +29,16 @@ fn digits(field: &[u8]) -> Option<u64> {
         }
         return Some(value);
     }
-    for byte in field {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
-    }
-    Some(value)
+    let is_number = field.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(field).ok().filter(|_| is_number)?.parse().ok()
+}
+
+/// Splits a decimal number at its point; `None` without digits on either side.
+#[inline]
+fn at_point(field: &[u8]) -> Option<(&[u8], &[u8])> {
+    let point = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
+    let (head, tail) = (&field[..point], field.get(point + 1..).unwrap_or_default());
+    (!head.is_empty() || !tail.is_empty()).then_some((head, tail))
 }
 
 /// Parses a whole number, 0 to 2^64 - 1.
@@ -65,11 +67,7 @@ pub(crate) fn device(field: &[u8], name: &str) -> Result<u32, Problem> {
 pub(crate) fn decimal_ns(field: &[u8], unit_ns: u64, name: &str) -> Result<u64, Problem> {
     let field = trimmed(field);
     let wrong = || wrong_number(field, name, "a decimal number, 0 or more");
-    let point = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
-    let (head, tail) = (&field[..point], field.get(point + 1..).unwrap_or_default());
-    if head.is_empty() && tail.is_empty() {
-        return Err(wrong());
-    }
+    let (head, tail) = at_point(field).ok_or_else(wrong)?;
     let units = if head.is_empty() { 0 } else { digits(head).ok_or_else(wrong)? };
     let mut ns = units.checked_mul(unit_ns).ok_or_else(|| too_large(field, name))?;
     let mut place = unit_ns;
@@ -97,11 +95,7 @@ pub(crate) fn measure(field: &[u8], unit: Option<u64>, name: &str) -> Result<u64
         Some(text) => text.ok().and_then(|text| text.parse().ok()).ok_or_else(wrong)?,
         None => 0,
     };
-    let point = field[..e].iter().position(|byte| *byte == b'.').unwrap_or(e);
-    let (head, tail) = (&field[..point], field[..e].get(point + 1..).unwrap_or_default());
-    if head.is_empty() && tail.is_empty() {
-        return Err(wrong());
-    }
+    let (head, tail) = at_point(&field[..e]).ok_or_else(wrong)?;
     let mut value: u128 = 0;
     for byte in head.iter().chain(tail) {
         let digit = byte.wrapping_sub(b'0');

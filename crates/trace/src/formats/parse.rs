@@ -182,11 +182,8 @@ pub(crate) fn read_error(file: &str, line: u64, error: std::io::Error) -> TraceE
         let hint = "check the disk or the connection: dmesg";
         return TraceError::Io { file: file.to_string(), what: "cannot be read", error, hint };
     }
-    TraceError::File {
-        file: file.to_string(),
-        problem: format!("the compressed data are damaged or cut short after line {line}: {error}"),
-        hint: "copy it again; gzip -t, bzip2 -t or zstd -t checks it".to_string(),
-    }
+    let what = format!("the compressed data are damaged or cut short after line {line}: {error}");
+    TraceError::file(file, what, "copy it again; gzip -t, bzip2 -t or zstd -t checks it")
 }
 
 /// Parser of a trace format.

@@ -69,11 +69,8 @@ impl Parse for Biosnoop {
             out.skipped.other_events += 1;
             return Ok(true);
         };
-        let offset_bytes = match op {
-            Op::Flush => 0,
-            _ if bytes == 0 => 0,
-            _ => scaled(sector, SECTOR_BYTES, "SECTOR")?,
-        };
+        let has_place = op != Op::Flush && bytes > 0;
+        let offset_bytes = if has_place { scaled(sector, SECTOR_BYTES, "SECTOR")? } else { 0 };
         let device = self.disks.number(disk)?;
         out.push(for_op(Request { at, offset_bytes, bytes, response, device, op }))
     }
@@ -177,11 +174,9 @@ impl Parse for Iolog {
             return Ok(false);
         }
         let timed = self.version == 3;
-        let (file, action, count) = match timed {
-            true => (words[1], words[2], count - 1),
-            false => (words[0], words[1], count),
-        };
-        let (offset, length) = if timed { (words[3], words[4]) } else { (words[2], words[3]) };
+        let first = usize::from(timed);
+        let (file, action, count) = (words[first], words[first + 1], count - first);
+        let (offset, length) = (words[first + 2], words[first + 3]);
         let at = match timed {
             true => self.clock.ns(words[0], "timestamp")?,
             false => self.waited_ns,

@@ -8,10 +8,10 @@
 use super::depths::{Groups, POOLS};
 use super::profile::Profile;
 use crate::error::SynthError;
+use crate::stats::TABLE_KIB;
 
 /// Smallest size that counts as large.
 const LARGE_BYTES: u64 = 65_536;
-const TABLE_KIB: [u64; 6] = [4, 8, 16, 32, 64, 128];
 const ROUNDS: usize = 400;
 /// Largest relative error of a total that is accepted before rounding.
 const ERROR_MAX: f64 = 1e-4;
@@ -47,30 +47,21 @@ pub(crate) fn request_counts(
     let sizes = sizes(profile)?;
     let read_share = read_shares(profile, &sizes)?;
     let ios = (reads + writes) as f64;
-    let classes: Vec<Class> = [false, true]
-        .into_iter()
-        .flat_map(|write| {
-            sizes.iter().flat_map(move |size| {
-                let bytes = size.bytes as u32;
-                [false, true].map(|sequential| Class { bytes, write, sequential })
-            })
-        })
-        .collect();
+    let mut classes = Vec::new();
+    for write in [false, true] {
+        for bytes in sizes.iter().map(|size| size.bytes as u32) {
+            classes.extend([false, true].map(|sequential| Class { bytes, write, sequential }));
+        }
+    }
     // Totals per direction and size; the random and the sequential class of a size share one.
-    let totals: Vec<f64> = [false, true]
-        .into_iter()
-        .flat_map(|write| {
-            let counts = sizes
-                .iter()
-                .zip(&read_share)
-                .map(move |(size, &read)| size.share * ios * if write { 1.0 - read } else { read });
-            counts.collect::<Vec<_>>()
-        })
-        .collect();
+    let of_kind = |share: fn(f64) -> f64| {
+        sizes.iter().zip(&read_share).map(move |(size, &read)| size.share * ios * share(read))
+    };
+    let totals = of_kind(|read| read).chain(of_kind(|read| 1.0 - read));
     let mut cells = Cells::new(profile, &classes);
     let sequential = profile.published.sequential_percent / 100.0;
     let wanted = Totals {
-        class_pairs: totals,
+        class_pairs: totals.collect(),
         sequential: [ios * (1.0 - sequential), ios * sequential],
         pools: std::array::from_fn(|pool| pools[pool].io_share * ios),
         phases: profile.phases.iter().map(|phase| phase.io_percent / 100.0 * ios).collect(),

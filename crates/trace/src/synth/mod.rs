@@ -43,7 +43,6 @@ pub struct Synth {
     ios: u64,
     rng: Rng,
     block: Vec<Request>,
-    given: u64,
 }
 
 impl Synth {
@@ -74,7 +73,6 @@ impl Synth {
             groups,
             rng,
             block: Vec::with_capacity(BLOCK + GROUP_MAX),
-            given: 0,
         };
         synth.begin_phase(0);
         Ok(synth)
@@ -98,13 +96,6 @@ impl Synth {
         self.addresses.extent_bytes()
     }
 
-    /// Returns the name of the next block's phase, and the share of the trace returned so far.
-    #[must_use]
-    pub fn place(&self) -> (&str, f64) {
-        let phase = self.profile.phases.get(self.phase).or(self.profile.phases.last());
-        (phase.map_or("", |phase| &phase.name), self.given as f64 / self.ios as f64)
-    }
-
     /// Returns the next requests in time order; `None` at the end.
     pub fn next_block(&mut self) -> Option<&[Request]> {
         self.block.clear();
@@ -118,7 +109,6 @@ impl Synth {
             }
             self.group();
         }
-        self.given += self.block.len() as u64;
         (!self.block.is_empty()).then_some(&self.block)
     }
 

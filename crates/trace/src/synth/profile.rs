@@ -7,6 +7,7 @@ use drivebay_units::Rng;
 use serde::Deserialize;
 
 use crate::error::SynthError;
+use crate::stats::TABLE_KIB;
 
 /// Largest request that a profile may have.
 const BYTES_MAX: u64 = 16 << 20;
@@ -212,9 +213,8 @@ impl Profile {
         let c = &self.chosen;
         let is_small = |&bytes: &u64| bytes > 0 && bytes < 4096 && bytes % 512 == 0;
         let small = (1..=8).contains(&c.small_bytes.len()) && c.small_bytes.iter().all(is_small);
-        let taken = [4, 8, 16, 32, 64, 128];
         let is_other = |kib: &u64| {
-            *kib > 0 && kib * 1024 <= BYTES_MAX && kib.is_multiple_of(4) && !taken.contains(kib)
+            *kib > 0 && kib * 1024 <= BYTES_MAX && kib.is_multiple_of(4) && !TABLE_KIB.contains(kib)
         };
         let other = (2..=16).contains(&c.other_kib.len()) && c.other_kib.iter().all(is_other);
         let odds = [c.sequential_if_large, c.deep_if_large, c.deep_if_write];
