@@ -122,8 +122,7 @@ def compared(a: Explained, b: Explained, *, a_name: str, b_name: str) -> tuple[s
             continue
         least = _us(min(gap.a_us, gap.b_us))
         takes = f"the mean latency of {faster} is {least}, of {slower} {_us(whole)}"
-        line = " ".join(filter(None, (_at(gap.label), takes)))
-        lines.append(f"{line[:1].upper()}{line[1:]}; {_of_the_gap(gap.parts, slower)}.")
+        lines.append(f"{_sentence(_at(gap.label), takes)}; {_of_the_gap(gap.parts, slower)}.")
     return tuple(lines)
 
 

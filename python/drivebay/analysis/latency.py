@@ -152,6 +152,5 @@ def for_drawing(histogram: Histogram, *, bins_per_octave: int = 16) -> Histogram
     octave = np.floor(np.log2(np.maximum(histogram.low_ns, 1)) * bins_per_octave + 1e-9)
     starts = np.flatnonzero(np.diff(octave, prepend=octave[0] - 1))
     ends = np.append(starts[1:], len(octave)) - 1
-    return Histogram(
-        histogram.low_ns[starts], histogram.high_ns[ends], np.add.reduceat(histogram.count, starts)
-    )
+    count = np.add.reduceat(histogram.count, starts)
+    return Histogram(histogram.low_ns[starts], histogram.high_ns[ends], count)

@@ -88,10 +88,8 @@ class Kind:
         >>> Kind("TRIM", 3, 2, 1, 1).words
         'TRIM (2 of 3; predicted 1 of 1)'
         """
-        counted = (
-            f"; predicted {self.predicted_within} of {self.predicted}" if self.predicted else ""
-        )
-        return f"{self.name} ({self.within} of {self.rows}{counted})"
+        more = f"; predicted {self.predicted_within} of {self.predicted}" if self.predicted else ""
+        return f"{self.name} ({self.within} of {self.rows}{more})"
 
 
 def kinds_of(test: str, metric: str) -> list[str]:
