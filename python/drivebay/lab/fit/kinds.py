@@ -136,9 +136,8 @@ def kinds(rows: Iterable[RowOf]) -> list[Kind]:
 
 def _counted(name: str, rows: Sequence[RowOf]) -> Kind:
     predicted = [row for row in rows if row["class"] == fidelity.PREDICTED]
-    return Kind(
-        name, len(rows), sum(map(within, rows)), len(predicted), sum(map(within, predicted))
-    )
+    held, held_predicted = (sum(map(within, some)) for some in (rows, predicted))
+    return Kind(name, len(rows), held, len(predicted), held_predicted)
 
 
 def furthest(rows: Iterable[RowOf], most: int = LISTED) -> list[RowOf]:
