@@ -231,12 +231,10 @@ def _change(load: Load) -> tuple[str, float, float] | None:
     if over is None or len(over.second) < 10:
         return None
     tenth = len(over.second) // 10
+    parts = slice(0, tenth), slice(len(over.second) - tenth, None)
     moved = []
     for stage in over.mean_us:
-        ends = [
-            _weighted(over, stage, part)
-            for part in (slice(0, tenth), slice(len(over.second) - tenth, None))
-        ]
+        ends = [_weighted(over, stage, part) for part in parts]
         moved.append((abs(ends[1] - ends[0]), stage, ends))
     most, stage, (before, after) = max(moved)
     if not most >= WORTH_PERCENT:  # also if a tenth has no I/O at all

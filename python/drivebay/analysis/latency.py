@@ -118,12 +118,8 @@ def mean_us(histogram: Histogram) -> float | None:
 
 def percentiles_us(histogram: Histogram) -> dict[float, float | None]:
     """The usual percentiles in microseconds; None for a percentile with too few I/Os."""
-    return {
-        q: percentile_ns(histogram, q) / 1e3
-        if histogram.total and percentile_supported(histogram.total, q)
-        else None
-        for q in PERCENTILES
-    }
+    known = {q: percentile_supported(histogram.total, q) for q in PERCENTILES}
+    return {q: percentile_ns(histogram, q) / 1e3 if enough else None for q, enough in known.items()}
 
 
 def share_slower_percent(histogram: Histogram, limit_ns: int) -> float:

@@ -125,10 +125,7 @@ class Age:
 
 
 NAMES = tuple(one.name for one in fields(Age))
-COUNTED = (
-    *("cycles", "cycles_max", "used_percent", "spare_percent", "failed_blocks"),
-    "media_errors",
-)
+COUNTED = ("cycles", "cycles_max", "used_percent", "spare_percent", "failed_blocks", "media_errors")
 """Figures of an age that are counters of the device."""
 
 
