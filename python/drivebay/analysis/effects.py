@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drivebay.analysis.replicates import Points
+from drivebay.analysis.replicates import Labels, Points
 
 Floats = npt.NDArray[np.float64]
 BINS = 6
@@ -191,9 +191,7 @@ class Study:
         self.points = Points([factor.name for factor in self.factors])
         self._tests: dict[str, _Test] = {}
 
-    def add(
-        self, row: Mapping[str, Any], labels: Mapping[str, Mapping[str, Sequence[Any]]]
-    ) -> None:
+    def add(self, row: Mapping[str, Any], labels: Labels) -> None:
         """Adds a run: its parameters and figures by column, and the labels of each test's
         figures (label, unit, true for a main figure).
         """
@@ -226,11 +224,8 @@ class Study:
         figures are exactly equal. A parameter is not listed if no two such runs exist, as in
         random designs.
         """
-        return tuple(
-            factor.name
-            for place, factor in enumerate(self.factors)
-            if self._is_without_effect(place)
-        )
+        places = enumerate(self.factors)
+        return tuple(factor.name for place, factor in places if self._is_without_effect(place))
 
     def _is_without_effect(self, place: int) -> bool:
         compared = False
@@ -290,9 +285,7 @@ class Study:
             lowest=float(y.min()),
             highest=float(y.max()),
             effects=tuple(sorted(effects, key=lambda effect: -effect.share_percent)),
-            interactions=tuple(
-                sorted(together, key=lambda interaction: -interaction.share_percent)
-            ),
+            interactions=tuple(sorted(together, key=lambda pair: -pair.share_percent)),
             linear_percent=linear_percent,
         )
 

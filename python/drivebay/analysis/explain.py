@@ -122,8 +122,7 @@ def compared(a: Explained, b: Explained, *, a_name: str, b_name: str) -> tuple[s
             continue
         least = _us(min(gap.a_us, gap.b_us))
         takes = f"the mean latency of {faster} is {least}, of {slower} {_us(whole)}"
-        line = " ".join(filter(None, (_at(gap.label), takes)))
-        lines.append(f"{line[:1].upper()}{line[1:]}; {_of_the_gap(gap.parts, slower)}.")
+        lines.append(f"{_sentence(_at(gap.label), takes)}; {_of_the_gap(gap.parts, slower)}.")
     return tuple(lines)
 
 
@@ -232,12 +231,10 @@ def _change(load: Load) -> tuple[str, float, float] | None:
     if over is None or len(over.second) < 10:
         return None
     tenth = len(over.second) // 10
+    parts = slice(0, tenth), slice(len(over.second) - tenth, None)
     moved = []
     for stage in over.mean_us:
-        ends = [
-            _weighted(over, stage, part)
-            for part in (slice(0, tenth), slice(len(over.second) - tenth, None))
-        ]
+        ends = [_weighted(over, stage, part) for part in parts]
         moved.append((abs(ends[1] - ends[0]), stage, ends))
     most, stage, (before, after) = max(moved)
     if not most >= WORTH_PERCENT:  # also if a tenth has no I/O at all

@@ -118,12 +118,8 @@ def mean_us(histogram: Histogram) -> float | None:
 
 def percentiles_us(histogram: Histogram) -> dict[float, float | None]:
     """The usual percentiles in microseconds; None for a percentile with too few I/Os."""
-    return {
-        q: percentile_ns(histogram, q) / 1e3
-        if histogram.total and percentile_supported(histogram.total, q)
-        else None
-        for q in PERCENTILES
-    }
+    known = {q: percentile_supported(histogram.total, q) for q in PERCENTILES}
+    return {q: percentile_ns(histogram, q) / 1e3 if enough else None for q, enough in known.items()}
 
 
 def share_slower_percent(histogram: Histogram, limit_ns: int) -> float:
@@ -152,6 +148,5 @@ def for_drawing(histogram: Histogram, *, bins_per_octave: int = 16) -> Histogram
     octave = np.floor(np.log2(np.maximum(histogram.low_ns, 1)) * bins_per_octave + 1e-9)
     starts = np.flatnonzero(np.diff(octave, prepend=octave[0] - 1))
     ends = np.append(starts[1:], len(octave)) - 1
-    return Histogram(
-        histogram.low_ns[starts], histogram.high_ns[ends], np.add.reduceat(histogram.count, starts)
-    )
+    count = np.add.reduceat(histogram.count, starts)
+    return Histogram(histogram.low_ns[starts], histogram.high_ns[ends], count)

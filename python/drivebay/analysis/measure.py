@@ -86,34 +86,30 @@ def _any_kind(test: Test, phases: Phases) -> Measured:
 
 def _consistency(test: Test, phases: Phases) -> Measured:
     window_s = test.metric_window_s or 0
-    consistency = (
-        consistencies.consistency(phases[0].timeline, window_s=window_s) if phases else None
-    )
+    found = consistencies.consistency(phases[0].timeline, window_s=window_s) if phases else None
     main = ("mean_iops", "sd_iops", "mean_over_sd")
-    if consistency is None:
+    if found is None:
         rows = [Figure("mean_iops", "Mean IOPS", None, "IOPS", note=TOO_SHORT)]
         return Measured(test, phases, by_key(rows + of_phases(phases)), main)
-    window, burst, n = consistency.window, consistency.burst, consistency.window.n
+    window, burst, n = found.window, found.burst, found.window.n
     last = f"last {n:,} s"
     lone = "" if n > 1 else "the run has only one full second"
-    same = "" if consistency.mean_over_sd else lone or "all seconds are equal"
+    same = "" if found.mean_over_sd else lone or "all seconds are equal"
     over = f"Mean divided by standard deviation, {last}"
     rows = [
         sampled("mean_iops", f"Mean IOPS, {last}", window.mean, "IOPS", window),
         Figure("sd_iops", f"Standard deviation, {last}", window.sd, "IOPS", n=n, note=lone),
-        Figure("mean_over_sd", over, consistency.mean_over_sd, "", n=n, note=same),
-        Figure("lowest_iops", f"Slowest second, {last}", consistency.lowest, "IOPS", n=n),
+        Figure("mean_over_sd", over, found.mean_over_sd, "", n=n, note=same),
+        Figure("lowest_iops", f"Slowest second, {last}", found.lowest, "IOPS", n=n),
     ]
     none = "" if burst else "the rate never dropped below half of its initial value"
-    length, resolution = (consistency.burst_s, 1.0) if consistency.burst_s else (None, None)
+    length, resolution = (found.burst_s, 1.0) if found.burst_s else (None, None)
     mean = burst.mean if burst else None
     name, rest = "Length of the initial burst", "Median IOPS after the burst"
     rows += [
         sampled("burst_iops", "IOPS of the initial burst", mean, "IOPS", burst, none),
         Figure("burst_s", name, length, "s", resolution, RESOLUTION, length or 0, note=none),
-        sampled(
-            "after_burst_iops", rest, consistency.after_median, "IOPS", consistency.after, none
-        ),
+        sampled("after_burst_iops", rest, found.after_median, "IOPS", found.after, none),
     ]
     block_bytes = test.phases[0].workload.block_bytes
     if block_bytes > SMALL_BLOCK_BYTES:  # described by their data rate
@@ -122,7 +118,7 @@ def _consistency(test: Test, phases: Phases) -> Measured:
         label = f"Mean data rate, {last}"
         rows.insert(0, Figure("mean_rate", label, window.mean * mega, "MB/s", sd, SD, n))
         main = ("mean_rate", "sd_iops", "mean_over_sd")
-    return Measured(test, phases, by_key(rows + of_phases(phases)), main, consistency=consistency)
+    return Measured(test, phases, by_key(rows + of_phases(phases)), main, consistency=found)
 
 
 def _thermal(test: Test, phases: Phases) -> Measured:

@@ -31,11 +31,10 @@ def changes(target: Mapping[str, Any]) -> tuple[str, ...]:
         for name, leaves in (variants.items() if isinstance(variants, Mapping) else ())
         if isinstance(leaves, Mapping) and _in_force(profile, leaves)
     ]
+    own = {key: value for key, value in profile.items() if key != "variants"}
     given = [
         str(leaf["source"]).partition(": ")[2] or f"{path} = {leaf['value']}"
-        for path, leaf in _leaves(
-            {key: value for key, value in profile.items() if key != "variants"}
-        )
+        for path, leaf in _leaves(own)
         if str(leaf.get("source", "")).startswith(WHAT_IF)
     ]
     host = [f"host = {name}"] if (name := _other_host(profile)) else []

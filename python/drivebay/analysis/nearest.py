@@ -41,15 +41,8 @@ def loads(review: Review) -> list[Load]:
             if phase.bench is not None or load.zones or not step.total_ios:
                 continue
             title = f"{measured.test.title}{label}" if of_rates else _described(load)
-            result.append(
-                {
-                    "test": test_id,
-                    "title": title,
-                    **described(load),
-                    "iops": float(f"{step.iops:.5g}"),
-                    "rate": float(f"{step.rate_mb_s:.5g}"),
-                }
-            )
+            rates = {"iops": float(f"{step.iops:.5g}"), "rate": float(f"{step.rate_mb_s:.5g}")}
+            result.append({"test": test_id, "title": title, **described(load), **rates})
     return result
 
 

@@ -78,24 +78,19 @@ def figures() -> Mapping[str, Published]:
         return {row["id"]: _published(row) for row in csv.DictReader(file)}
 
 
-def _published(row: Mapping[str, str]) -> Published:
+def _published(row: Mapping[str, Any]) -> Published:
     try:
         value = float(row["value"])
     except ValueError:
         value = None
     unit, factor = UNITS.get(row["unit"], (row["unit"], 1.0))
+    same = ("id", "drive", "test", "condition", "metric", "relation", "source")
     return Published(
-        id=row["id"],
-        drive=row["drive"],
-        test=row["test"],
-        condition=row["condition"],
-        metric=row["metric"],
-        relation=row["relation"],
+        **{key: row[key] for key in same},
         value=None if value is None else value * factor,
         text=row["value"],
         unit=unit,
         printed_unit=row["unit"],
-        source=row["source"],
         host=_host(row["id"], row["source"]),
     )
 
@@ -117,18 +112,9 @@ def _host(row_id: str, source: str) -> str:
 @functools.cache
 def mapped() -> tuple[Mapped, ...]:
     """All possible comparisons, in the order of mapping.toml."""
-    return tuple(
-        Mapped(
-            published=figures()[row["id"]],
-            suite=row["suite"],
-            test=row["test"],
-            metric=row["metric"],
-            primary=bool(row["primary"]),
-            at_least=row.get("at_least"),
-            note=row["note"],
-        )
-        for row in _table("mapping")["row"]
-    )
+    keys = ("suite", "test", "metric", "primary", "at_least", "note")
+    rows = _table("mapping")["row"]
+    return tuple(Mapped(figures()[row["id"]], *map(row.get, keys)) for row in rows)
 
 
 def addresses(source: str) -> list[tuple[str, str]]:

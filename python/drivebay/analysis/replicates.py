@@ -20,6 +20,7 @@ from typing import Any
 
 from drivebay.common.errors import UserError
 
+Labels = Mapping[str, Mapping[str, Sequence[Any]]]
 CONFIDENCE = 0.95
 # Smallest number of replicates at which a run may stop, however similar they are.
 FEWEST = 5
@@ -219,9 +220,7 @@ class Points:
         self._labels: dict[str, dict[str, tuple[str, str]]] = {}
         self._found: dict[str, dict[tuple[Any, ...], dict[str, dict[int | None, float]]]] = {}
 
-    def add(
-        self, row: Mapping[str, Any], labels: Mapping[str, Mapping[str, Sequence[Any]]]
-    ) -> None:
+    def add(self, row: Mapping[str, Any], labels: Labels) -> None:
         """Adds a run, with the arguments of `analysis.effects.Study.add`."""
         test, point = str(row["test"]), tuple(row[name] for name in self._names)
         known = self._found.setdefault(test, {}).setdefault(point, {})

@@ -96,9 +96,8 @@ def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]
     if stages is None or stages.num_rows == 0 or total_ios == 0:
         return ()
     sums: dict[str, int] = {}
-    for name, ns in zip(
-        stages.column("stage").to_pylist(), stages.column("ns").to_pylist(), strict=True
-    ):
+    columns = (stages.column(name).to_pylist() for name in ("stage", "ns"))
+    for name, ns in zip(*columns, strict=True):
         sums[name] = sums.get(name, 0) + ns
     total = sum(sums.values())
     return tuple(
@@ -144,7 +143,6 @@ def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
         np.add.at(sums, second[rows], ns[rows])
         if sums.any():
             with np.errstate(invalid="ignore", divide="ignore"):
-                mean[name] = np.where(
-                    counts > 0, np.add.reduceat(sums, starts) / counts / 1e3, np.nan
-                )
+                means = np.add.reduceat(sums, starts) / counts / 1e3
+                mean[name] = np.where(counts > 0, means, np.nan)
     return OverTime(starts.astype(float), counts, mean, interval_s) if mean else None

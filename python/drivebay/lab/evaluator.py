@@ -69,10 +69,8 @@ class Evaluator:
         groups: dict[tuple[object, ...], list[Evaluation]] = {}
         for evaluation in wanted:
             if self._journal.get(evaluation) is None:
-                groups.setdefault(
-                    (evaluation.run.drive, evaluation.at, evaluation.seed, self._part(evaluation)),
-                    [],
-                ).append(evaluation)
+                key = (evaluation.run.drive, evaluation.at, evaluation.seed, self._part(evaluation))
+                groups.setdefault(key, []).append(evaluation)
         self._asked += len(groups)
         self._pool.run(groups.values(), self._evaluate, interrupted=self._interrupted)
         return {evaluation: self._journal.get(evaluation) or {} for evaluation in wanted}

@@ -91,8 +91,7 @@ class Pool:
                 worker.cancel()
 
         with signals.heard(signalled.set):
-            threads.together(
-                [partial(loop, worker) for worker in used], stop=stop, signalled=signalled
-            )
+            loops = [partial(loop, worker) for worker in used]
+            threads.together(loops, stop=stop, signalled=signalled)
         if signalled.is_set():
             raise interrupted

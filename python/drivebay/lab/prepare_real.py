@@ -133,9 +133,8 @@ def prepare(target: FioTarget, plan: Plan, *, seed: int, progress: Progress) -> 
     """
     capacity = target.capacity_bytes
     try:
-        records = target.prepare(
-            _test(_steps(plan.method, plan.spare)), seed=seed, progress=progress
-        )
+        first = _test(_steps(plan.method, plan.spare))
+        records = target.prepare(first, seed=seed, progress=progress)
         before, slices, rates = target.written_bytes, list[PhaseResult](), list[float]()
         while (window := RULE.window(rates)) is None or not window.steady:
             if window and target.written_bytes - before >= plan.most * capacity:

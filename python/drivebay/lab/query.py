@@ -195,10 +195,8 @@ def _answer(base: duckdb.DuckDBPyConnection, sql: str) -> Answer:
     columns, zoned = tuple(asked.columns), ["WITH TIME ZONE" in str(kind) for kind in asked.types]
     if any(zoned):
         names = [f"c{place}" for place in range(len(columns))]
-        chosen = [
-            f"{name}::VARCHAR" if is_zoned else name
-            for name, is_zoned in zip(names, zoned, strict=True)
-        ]
+        pairs = zip(names, zoned, strict=True)
+        chosen = [f"{name}::VARCHAR" if is_zoned else name for name, is_zoned in pairs]
         inner = text.rstrip("; \n")
         text = f"SELECT {', '.join(chosen)} FROM ({inner}\n) t({', '.join(names)})"
     rows = base.execute(text).fetchmany(ROWS_MAX + 1)
@@ -228,10 +226,8 @@ def _fill(base: duckdb.DuckDBPyConnection, folders: Sequence[Path]) -> None:
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
     """Each folder's own name, or its whole path if two have the same."""
     own = [folder.resolve().name for folder in folders]
-    return {
-        folder: str(folder) if own.count(name) > 1 else name
-        for folder, name in zip(folders, own, strict=True)
-    }
+    pairs = zip(folders, own, strict=True)
+    return {folder: str(folder) if own.count(name) > 1 else name for folder, name in pairs}
 
 
 def _is_sweep(folder: Path) -> bool:

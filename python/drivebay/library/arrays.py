@@ -268,11 +268,8 @@ def survey(
     """
     small = drive if scale == 1.0 else drive.scaled(near(drive, scale))
     alone = small.device(seed=seed)
-    array = Array(
-        [small.device(seed=seed + number) for number in range(members)],
-        level,
-        chunk_bytes=chunk_bytes,
-    )
+    devices = [small.device(seed=seed + number) for number in range(members)]
+    array = Array(devices, level, chunk_bytes=chunk_bytes)
     progress("fill")
     alone.prepare()
     array.prepare()

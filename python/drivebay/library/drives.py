@@ -406,8 +406,7 @@ class Device:
         with named(self.drive.name):
             finished = self._core.run_jobs(cores, events=_most(events))
         self.runs += 1
-        size = self.drive.superblock_bytes
-        results = results_of(self.drive.title, jobs, seeds, finished, size)
+        results = results_of(self.drive.title, jobs, seeds, finished, self.drive.superblock_bytes)
         self._warn_of(max(results.values(), key=lambda result: result.duration_s))
         return results
 
@@ -421,8 +420,7 @@ class Device:
         """
         if passes < 1:
             raise UserError(f"fill(passes={passes}) is not allowed; must be at least 1", "fill()")
-        whole = self.capacity_bytes * passes
-        filled = FILL.model_copy(update={"bytes": whole})
+        filled = FILL.model_copy(update={"bytes": self.capacity_bytes * passes})
         return self._run(filled, self.seed)
 
     def prepare(self, *, rest_s: float = REST_S) -> None:

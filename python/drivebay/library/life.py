@@ -22,7 +22,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,11 +124,8 @@ class Age:
     power_w: float
 
 
-NAMES = tuple(field.name for field in fields(Age))
-COUNTED = (
-    *("cycles", "cycles_max", "used_percent", "spare_percent", "failed_blocks"),
-    "media_errors",
-)
+NAMES = tuple(one.name for one in fields(Age))
+COUNTED = ("cycles", "cycles_max", "used_percent", "spare_percent", "failed_blocks", "media_errors")
 """Figures of an age that are counters of the device."""
 
 
@@ -418,22 +415,19 @@ def _fewest(pages: int) -> int:
     return next(n for n in range(BLOCK_PAGES, pages + 1) if n % 12 == 0 or n == pages)
 
 
+@dataclass
 class _Life:
     """A life while it is simulated: windows, and the leaps between them."""
 
-    def __init__(
-        self,
-        plan: _Plan,
-        load: Workload,
-        seed: int,
-        control: Control,
-        progress: Callable[[int, Age], None] | None,
-    ) -> None:
-        self.plan, self.load, self.seed = plan, load, seed
-        self.control, self.progress = control, progress
-        self.ages: list[Age] = []
-        self.ended = f"{WINDOWS_MAX} windows"
-        self.unsettled = self.moved = 0.0
+    plan: _Plan
+    load: Workload
+    seed: int
+    control: Control
+    progress: Callable[[int, Age], None] | None
+    ages: list[Age] = field(default_factory=list)
+    ended: str = f"{WINDOWS_MAX} windows"
+    unsettled: float = 0.0
+    moved: float = 0.0
 
     def run(self) -> None:
         plan, ages = self.plan, self.ages

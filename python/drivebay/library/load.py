@@ -155,12 +155,11 @@ class Workload(_Load, loads.Requests):
         """Document of the core's workload, with its end."""
         ends = [self.bytes, None if self.ios is None else self.ios * self.block_bytes]
         window = self.until_stable_s
+        stable = {"window_s": window, "within_percent": 2.0, "min_s": window}
         stop = {
             "duration_s": self._duration_s,
             "bytes": min((end for end in ends if end is not None), default=None),
-            "stable": None
-            if window is None
-            else {"window_s": window, "within_percent": 2.0, "min_s": window},
+            "stable": None if window is None else stable,
         }
         span = {"span_start_bytes": self.span_start_bytes, "span_bytes": self.span_bytes or 0}
         return {**super().fields(), **span, "weight": self.weight, "stop": stop}

@@ -99,10 +99,11 @@ def read(path: Path, *, model: str = "llama3.1-8b", tier: str = "Tier-2") -> Obj
     EnvironmentProblem
         If it cannot be read.
     """
-    block_bytes = _token_bytes(model) * BLOCK_TOKENS
+    if model not in TOKEN_BYTES:
+        raise UserError(f"there is no model '{model}'", f"there are {', '.join(TOKEN_BYTES)}")
     try:
         if path.name.endswith((".jsonl", ".json")):
-            return _mooncake(path, block_bytes)
+            return _mooncake(path, TOKEN_BYTES[model] * BLOCK_TOKENS)
         return _kv_csv(path, tier)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}") from None
@@ -202,7 +203,7 @@ def place(
         if layout == "files" and write and offset is not None:
             rows.append((at, TRIM, offset, size))  # the old file, which the new one replaces
         if offset is None:
-            if not write and choose.was_evicted(key):
+            if not write and key in choose.evicted:
                 misses += at >= since_s
                 if not objects.refills:
                     continue
@@ -347,9 +348,8 @@ def size(
         objects.refills,
     )
     small = drive if scale == 1.0 else drive.scaled(near(drive, scale))
-    placed = place(
-        whole, int(small.capacity_bytes * share), layout, since_s=length_s * (passes - 1)
-    )
+    since_s = length_s * (passes - 1)
+    placed = place(whole, int(small.capacity_bytes * share), layout, since_s=since_s)
     device = small.device(seed=seed)
     device.prepare()
     if placed.before is not None:
@@ -362,10 +362,6 @@ def size(
     life = end_cycles(drive)
     cycles_a_day = a_day * result.waf_bytes / drive.flash_bytes
     wears = cycles_a_day > 0  # not if nothing was written
-
-    def years(days: float) -> float:
-        return days / 365.25
-
     return Sized(
         read_mb_per_s=float(result.core.read_bytes.sum()) / took_s / 1e6,
         write_mb_per_s=written / took_s / 1e6,
@@ -379,8 +375,8 @@ def size(
         unsteady=result.unsteady,
         power_w=result.power_w,
         written_tb_per_day=a_day / 1e12,
-        years_rated=years(tb * 1e12 / a_day) if tb and wears else None,
-        years_flash=years(life / cycles_a_day) if life and wears else None,
+        years_rated=tb * 1e12 / a_day / 365.25 if tb and wears else None,
+        years_flash=life / cycles_a_day / 365.25 if life and wears else None,
         misses=placed.misses,
         evictions=placed.evictions,
     )
@@ -388,8 +384,7 @@ def size(
 
 def _percentiles(latency: Latencies) -> tuple[float, float, float]:
     if not latency.bins.total:
-        nan = float("nan")
-        return nan, nan, nan
+        return math.nan, math.nan, math.nan
     return latency.percentile_us(50), latency.percentile_us(99), latency.percentile_us(99.9)
 
 
@@ -402,21 +397,18 @@ class _Places:
 
     def __init__(self) -> None:
         self._used: OrderedDict[int, tuple[int, int]] = OrderedDict()
-        self._gone: set[int] = set()
+        self.evicted: set[int] = set()
 
     def find(self, key: int) -> int | None:
         return self._used[key][0] if key in self._used else None
 
-    def was_evicted(self, key: int) -> bool:
-        return key in self._gone
-
     def _keep(self, key: int, offset: int, size: int) -> None:
         self._used[key] = (offset, size)
-        self._gone.discard(key)
+        self.evicted.discard(key)
 
     def _evict_first(self) -> tuple[int, int]:
         key, extent = self._used.popitem(last=False)
-        self._gone.add(key)
+        self.evicted.add(key)
         return extent
 
 
@@ -458,12 +450,6 @@ class _Log(_Places):
             gone.append(self._evict_first())
         self._keep(key, begin, size)
         return begin, gone
-
-
-def _token_bytes(model: str) -> int:
-    if model not in TOKEN_BYTES:
-        raise UserError(f"there is no model '{model}'", f"there are {', '.join(TOKEN_BYTES)}")
-    return TOKEN_BYTES[model]
 
 
 def _kv_csv(path: Path, tier: str) -> Objects:

@@ -92,9 +92,8 @@ class Replicates:
                 "both did the same in every run: what was changed cannot matter under this load",
                 stacklevel=2,
             )
-        return statistics.difference(
-            self.values(figure), baseline.values(figure), confidence=confidence
-        )
+        mine, theirs = self.values(figure), baseline.values(figure)
+        return statistics.difference(mine, theirs, confidence=confidence)
 
     def __len__(self) -> int:
         return len(self.results)

@@ -297,14 +297,14 @@ class Result:
         """Latencies of reads. If reads and writes are mixed, the sum is computed from the bins'
         middles.
         """
-        return self._latencies("read")
+        return self._latencies(self.core.read_latency, self.core.writes)
 
     @cached_property
     def write_latency(self) -> Latencies:
         """Latencies of writes. If reads and writes are mixed, the sum is computed from the bins'
         middles.
         """
-        return self._latencies("write")
+        return self._latencies(self.core.write_latency, self.core.reads)
 
     @cached_property
     def latency(self) -> Latencies:
@@ -398,12 +398,10 @@ class Result:
     def _counted(self, name: str) -> float:
         return float(getattr(self.core.after, name) - getattr(self.core.before, name))
 
-    def _latencies(self, direction: str) -> Latencies:
-        histogram = self.core.read_latency if direction == "read" else self.core.write_latency
+    def _latencies(self, histogram: Any, other: npt.NDArray[Any]) -> Latencies:
         low, high = histogram.low_ns.view(np.int64), histogram.high_ns.view(np.int64)
         count = histogram.count.view(np.int64)
         bins = Histogram(low, high, count)
-        other = self.core.writes if direction == "read" else self.core.reads
         if not other.any():
             return Latencies(bins, float(self.core.latency_ns_sum.astype(float).sum()))
         return Latencies(bins, float(((low + high - 1) / 2 * count).sum()))

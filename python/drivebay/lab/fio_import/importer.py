@@ -32,10 +32,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     impossible figure."""
     document = last_document(path)
     jobs = jobs_of(Part(document), time_scale=time_scale)
-    if not jobs:
-        raise UserError(f"{printable(str(path))}: none of its jobs moved any data", AGAIN)
-    phases = [_phase(job, path) for job in jobs]
-    return imported(path, document, jobs, phases)
+    return imported(path, document, jobs, [_phase(job, path) for job in jobs], AGAIN)
 
 
 def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -44,14 +41,17 @@ def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
 
 
 def imported(
-    path: Path, document: dict[str, Any], jobs: list[Job], phases: list[PhaseResult]
+    path: Path, document: dict[str, Any], jobs: list[Job], phases: list[PhaseResult], again: str
 ) -> ImportedFile:
     """The file, with what fio reports of its jobs beside their figures."""
+    if not jobs:
+        raise UserError(f"{printable(str(path))}: none of its jobs moved any data", again)
     warnings = sorted({warning for job in jobs for warning in job.warnings})
     if len({job.group for job in jobs}) < len(jobs):
         warnings.append("some of the jobs ran at the same time (without stonewall)")
     options = jobs[0].options
     base = number_of(options.get("kb_base", "")) or 1024
+    sizes = (number_of(job.options.get("size", ""), kb_base=base) for job in jobs)
     time = document.get("time")
     return ImportedFile(
         path,
@@ -61,9 +61,7 @@ def imported(
         phases=phases,
         warnings=warnings,
         device=options.get("filename") or options.get("directory") or jobs[0].name,
-        capacity_bytes=max(
-            number_of(job.options.get("size", ""), kb_base=base) or 0 for job in jobs
-        ),
+        capacity_bytes=max(size or 0 for size in sizes),
         time=time if isinstance(time, str) else None,
     )
 

@@ -89,9 +89,7 @@ class Job:
     threads: int = 0
     options_hold: bool = True
     one_at_a_time: bool | None = None
-    sides: dict[str, Side] = field(
-        default_factory=lambda: {direction: Side() for direction in DIRECTIONS}
-    )
+    sides: dict[str, Side] = field(default_factory=lambda: {way: Side() for way in DIRECTIONS})
     warnings: set[str] = field(default_factory=set)
     slow: dict[int, float] = field(default_factory=dict)
     entries: list[Part] = field(default_factory=list)
@@ -232,9 +230,7 @@ def _count_threads(job: Job, entries: list[Part]) -> int:
     stated = job.setting("numjobs", 1, most=JOBS_MAX) or 1
     stated = len(entries) if len(entries) > 1 else stated
     ran = sum(entry.count("job_runtime", 0) for entry in entries)
-    longest = max(
-        entry.of(direction, {}).count("runtime", 0) for entry in entries for direction in DIRECTIONS
-    )
+    longest = max(entry.of(way, {}).count("runtime", 0) for entry in entries for way in DIRECTIONS)
     count = stated
     # The read-back (verify) comes after the writes, and adds to the time of a thread.
     if ran and longest and "verify" not in job.options:

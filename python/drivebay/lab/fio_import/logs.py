@@ -102,10 +102,7 @@ def series(job: Job, beside: Path) -> pa.Table | str:
         return "its logs are of another run, as they count other I/Os"
     n = len(edges) - 1
     mean, highest = _latency(job, rates, latencies, edges)
-    ios = {
-        direction: np.diff(np.rint(np.cumsum(counts[direction])), prepend=0)
-        for direction in DIRECTIONS
-    }
+    ios = {way: np.diff(np.rint(np.cumsum(counts[way])), prepend=0) for way in DIRECTIONS}
     size = {direction: side.bytes / max(1, side.ios) for direction, side in job.sides.items()}
     columns = {
         "second": np.arange(n),
@@ -163,9 +160,8 @@ def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course
     for rows in logs:
         course: Course = {}
         for end, value, highest, direction in rows:
-            if (
-                not course or end - zero < course[direction].ends[-1]
-            ):  # the next thread's, in the same file
+            # Also if the rows of the next thread begin, in the same file.
+            if not course or end - zero < course[direction].ends[-1]:
                 course = {direction: Windows() for direction in DIRECTIONS}
                 courses.append(course)
             course[direction].add(end - zero, value, highest)

@@ -25,16 +25,12 @@ gtod_reduce=1']
     """
     named: dict[str, list[str]] = {kind: [] for kind in UNREAD}
     for name, value in options.items():
-        kind = _kind(name, value)
-        if kind:
+        if kind := _kind(name, value):
             told = f"{name}={value}" if value else name
             named[kind].append(TABLE["words"].get(told, told))
     heads = ("the load that is shown lacks", "the measurement was changed by")
-    return [
-        f"{head} {', '.join(told)}"
-        for head, told in zip(heads, named.values(), strict=True)
-        if told
-    ]
+    pairs = zip(heads, named.values(), strict=True)
+    return [f"{head} {', '.join(told)}" for head, told in pairs if told]
 
 
 def _kind(name: str, value: str) -> str:

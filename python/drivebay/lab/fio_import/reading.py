@@ -58,9 +58,8 @@ def _seen(text: str, problem: Exception) -> str:
         reason = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
         return f"is damaged: {reason}"
     rest = text[problem.pos :].strip()
-    if problem.msg.startswith("Unterminated") or any(
-        literal.startswith(rest) for literal in _LITERALS
-    ):
+    open_text = problem.msg.startswith("Unterminated")
+    if open_text or any(literal.startswith(rest) for literal in _LITERALS):
         return "is cut off: its JSON does not end"
     return f"is damaged: {problem.msg} in line {problem.lineno}"
 

@@ -11,6 +11,7 @@ held-out ones. Parameters without effect on any figure are unchanged.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -210,8 +211,8 @@ class _Fit:
         centre = problem.coordinates(self.start)
         points = [self.start]
         for index in problem.active:
-            for sign in (-1, 1):
-                points.append(problem.values(search.moved(centre, index, sign * SCREEN)))
+            moved = (search.moved(centre, index, sign * SCREEN) for sign in (-1, 1))
+            points += map(problem.values, moved)
         self._seen = points
         results = self.trials.run(points, jobs)
         self._moves: set[tuple[int, Job]] = set()
@@ -280,18 +281,15 @@ class _Fit:
         """Fits to these tests in their measured length from now on."""
         self.trials.lengthen(jobs)
         experiment = self.experiment
-        kept = tuple(
-            observation
-            for observation in experiment.observations
-            if not jobs & set(observation.jobs)
-        )
-        added = tuple(
-            observation for observation in experiment.whole if jobs & set(observation.jobs)
-        )
+
+        def touched(observation: Observation) -> bool:
+            return not jobs.isdisjoint(observation.jobs)
+
+        kept = itertools.filterfalse(touched, experiment.observations)
         self.experiment = replace(
             experiment,
             tests={**experiment.tests, **{job: experiment.full[job] for job in jobs}},
-            observations=kept + added,
+            observations=(*kept, *filter(touched, experiment.whole)),
         )
 
     def _quick(self, whole: Problem) -> Problem | None:
@@ -301,9 +299,7 @@ class _Fit:
 
     def _reduced(self, problem: Problem, jobs: set[Job]) -> Problem:
         """The problem reduced to these jobs and the parameters that affect them."""
-        observations = tuple(
-            observation for observation in problem.observations if set(observation.jobs) <= jobs
-        )
+        observations = tuple(one for one in problem.observations if jobs.issuperset(one.jobs))
         active = tuple(sorted({index for index, job in self._moves if job in jobs}))
         return replace(problem, observations=observations, jobs=tuple(sorted(jobs)), active=active)
 

@@ -74,13 +74,12 @@ def document_of(
 
 def modern_derivatives(bench: Bench, derivatives: Derivatives) -> dict[str, Any]:
     """Data of today's drives from which results can be recomputed after values have changed."""
+    pairs = enumerate(zip(derivatives.parameters, derivatives.drives, strict=True))
     return {
         "drives": sorted({row.published.drive for row in bench.plan.rows}),
         "parameters": [
             {"name": parameter.name, "drives": drives, "stuck": j in derivatives.stuck}
-            for j, (parameter, drives) in enumerate(
-                zip(derivatives.parameters, derivatives.drives, strict=True)
-            )
+            for j, (parameter, drives) in pairs
         ],
         "noise": dict(zip(derivatives.rows, map(_short, derivatives.noise), strict=True)),
         "derivatives": _derivatives(derivatives),

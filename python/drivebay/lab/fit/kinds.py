@@ -88,10 +88,8 @@ class Kind:
         >>> Kind("TRIM", 3, 2, 1, 1).words
         'TRIM (2 of 3; predicted 1 of 1)'
         """
-        counted = (
-            f"; predicted {self.predicted_within} of {self.predicted}" if self.predicted else ""
-        )
-        return f"{self.name} ({self.within} of {self.rows}{counted})"
+        more = f"; predicted {self.predicted_within} of {self.predicted}" if self.predicted else ""
+        return f"{self.name} ({self.within} of {self.rows}{more})"
 
 
 def kinds_of(test: str, metric: str) -> list[str]:
@@ -138,9 +136,8 @@ def kinds(rows: Iterable[RowOf]) -> list[Kind]:
 
 def _counted(name: str, rows: Sequence[RowOf]) -> Kind:
     predicted = [row for row in rows if row["class"] == fidelity.PREDICTED]
-    return Kind(
-        name, len(rows), sum(map(within, rows)), len(predicted), sum(map(within, predicted))
-    )
+    held, held_predicted = (sum(map(within, some)) for some in (rows, predicted))
+    return Kind(name, len(rows), held, len(predicted), held_predicted)
 
 
 def furthest(rows: Iterable[RowOf], most: int = LISTED) -> list[RowOf]:

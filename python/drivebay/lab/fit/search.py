@@ -143,10 +143,7 @@ class Problem:
 
     def residuals(self, figures: Mapping[Job, Figures]) -> dict[str, float]:
         """Residuals of every observation, in its scale."""
-        return {
-            observation.name: observation.residual(observation.read(figures))
-            for observation in self.observations
-        }
+        return {one.name: one.residual(one.read(figures)) for one in self.observations}
 
     def many(self, points: Sequence[Values]) -> list[dict[str, float]]:
         """The residuals at these points."""
@@ -154,10 +151,8 @@ class Problem:
 
     def prior(self, values: Values) -> dict[str, float]:
         """Distance of each active parameter from its start, as residuals."""
-        away = self.coordinates(values) - self.coordinates(self.start)
-        return {
-            f"prior/{i}": float(PRIOR_WEIGHT * d) for i, d in zip(self.active, away, strict=True)
-        }
+        away = PRIOR_WEIGHT * (self.coordinates(values) - self.coordinates(self.start))
+        return {f"prior/{i}": float(d) for i, d in zip(self.active, away, strict=True)}
 
     def cost(self, values: Values, residuals: Mapping[str, float]) -> float:
         """The value to be minimized: losses of the residuals and of the prior."""
@@ -193,12 +188,10 @@ def global_search(problem: Problem, first: Values, *, evaluations: int, seed: in
     count = len(problem.active)
     bounds = np.array([[0.0, 1.0]] * count)
     mean = np.clip(problem.coordinates(first), 0.02, 0.98)
-    strategy = CMA(
-        mean=mean, sigma=SIGMA, bounds=bounds, seed=seed, population_size=generation(count)
-    )
-    good = GOOD * len(problem.observations)
-    for _ in range(max(1, evaluations // strategy.population_size)):
-        asked = [strategy.ask() for _ in range(strategy.population_size)]
+    size, good = generation(count), GOOD * len(problem.observations)
+    strategy = CMA(mean=mean, sigma=SIGMA, bounds=bounds, seed=seed, population_size=size)
+    for _ in range(max(1, evaluations // size)):
+        asked = [strategy.ask() for _ in range(size)]
         costs = judged([problem.values(x) for x in asked])
         strategy.tell(list(zip(asked, costs, strict=True)))
         if best[0] < good or strategy.should_stop():
@@ -212,16 +205,13 @@ def local_search(problem: Problem, first: Values) -> Values:
         return first
     names = [observation.name for observation in problem.observations]
 
-    def all_of(values: Values, by_name: Mapping[str, float]) -> Floats:
-        return np.array([*(by_name[name] for name in names), *problem.prior(values).values()])
-
     seen: dict[Values, float] = {}
 
     def residuals(x: Floats) -> Floats:
         values = problem.values(x)
         by_name = problem.many([values])[0]
         seen[values] = problem.cost(values, by_name)
-        return all_of(values, by_name)
+        return np.array([*(by_name[name] for name in names), *problem.prior(values).values()])
 
     def jacobian(x: Floats) -> Floats:
         own = derivatives(problem, problem.values(x))
@@ -254,14 +244,12 @@ def derivatives(problem: Problem, at: Values) -> Floats:
         step = problem.parameters[index].step
         points += [problem.values(moved(centre, place, sign * step)) for sign in (-1, 1)]
     residuals = problem.many(points)
-    slopes = np.zeros((len(problem.active), len(problem.observations)))
+    names = [observation.name for observation in problem.observations]
+    slopes = np.zeros((len(problem.active), len(names)))
     for place in range(len(problem.active)):
         low, high = (problem.coordinates(point)[place] for point in points[2 * place :][:2])
         below, above = residuals[2 * place :][:2]
-        slopes[place] = [
-            (above[observation.name] - below[observation.name]) / (high - low)
-            for observation in problem.observations
-        ]
+        slopes[place] = [(above[name] - below[name]) / (high - low) for name in names]
     return slopes.T
 
 

@@ -53,6 +53,8 @@ HINT = "start again, it goes on: make fidelity"
 
 Runs = Mapping[Run, Figures]
 Key = TypeVar("Key")
+# A drive, and a section of its profile.
+Section = tuple[str, str]
 # Coordinates of a drive's parameters by their names, for those that differ from the profile's.
 At = tuple[tuple[str, float], ...]
 
@@ -146,9 +148,7 @@ class Bench:
             journal,
             self._made,
             self._kept,
-            part=lambda evaluation: (
-                key_of(self.plan.tests[evaluation.run.test]) if evaluation.full else None
-            ),
+            part=lambda one: key_of(self.plan.tests[one.run.test]) if one.full else None,
             jobs=workers_with_states(largest),
             interrupted=Interrupted("interrupted", HINT),
         )
@@ -247,7 +247,7 @@ def derivatives(bench: Bench) -> Derivatives:
     full = whole_runs(bench)
     base, noise = _base(bench)
     touched = _touched(bench, base, full, noise)
-    moves = _moves(bench, base, full, touched)
+    moves = _moves(bench, touched)
     return _assembled(bench, base, full, noise, moves)
 
 
@@ -294,14 +294,12 @@ def _together(bench: Bench, drive: str, some: Sequence[Parameter]) -> At:
     return tuple(taken)
 
 
-def _touched(
-    bench: Bench, base: Runs, full: Runs, noise: Floats
-) -> dict[tuple[str, str], set[Run]]:
+def _touched(bench: Bench, base: Runs, full: Runs, noise: Floats) -> dict[Section, set[Run]]:
     """Runs of a drive that change at all when a whole section is moved; all runs if the section
     is too small, or affects everything, so that such a run would not pay.
     """
-    touched: dict[tuple[str, str], set[Run]] = {}
-    wanted: dict[tuple[str, str], list[Evaluation]] = {}
+    touched: dict[Section, set[Run]] = {}
+    wanted: dict[Section, list[Evaluation]] = {}
     for name, runs in bench.by_drive.items():
         sections: dict[str, list[Parameter]] = {}
         for parameter in bench.free[name].values():
@@ -341,9 +339,7 @@ def _rows_changed(bench: Bench, before: Runs, after: Runs, noise: Floats) -> set
 Moves = Mapping[tuple[str, str], tuple[float, Mapping[Evaluation, Figures]] | None]
 
 
-def _moves(
-    bench: Bench, base: Runs, full: Runs, touched: Mapping[tuple[str, str], set[Run]]
-) -> Moves:
+def _moves(bench: Bench, touched: Mapping[Section, set[Run]]) -> Moves:
     """Moves each parameter of each drive; if the model refuses the drive, to the next target."""
     pending = {
         (name, parameter.name): list(_targets(parameter))
@@ -366,9 +362,7 @@ def _moves(
     return moves
 
 
-def _row_changes(
-    bench: Bench, before: Runs, after: Mapping[Run, Figures]
-) -> Iterable[tuple[int, float]]:
+def _row_changes(bench: Bench, before: Runs, after: Runs) -> Iterable[tuple[int, float]]:
     """Yields the rows of changed runs, each with its change."""
     new = {**before, **after}
     for i, row in enumerate(bench.rows):

@@ -94,8 +94,7 @@ def read_files(
             raise mistakes.user_error(
                 error, field, document="a load", hint=importer.again
             ) from None
-    program, form = importer.program, importer.form
-    return Foreign(importer.name, program, form, imported, drive, time_scale)
+    return Foreign(importer.name, importer.program, importer.form, imported, drive, time_scale)
 
 
 def import_files(name: str, files: Sequence[Path], out: Path, **more: Any) -> Path:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.common.documents import printable
-from drivebay.common.errors import UserError
 from drivebay.lab.fio_import.importer import imported, phase
 from drivebay.lab.fio_import.jobs import jobs_of
 from drivebay.lab.fio_import.load import workload_of
@@ -36,12 +35,10 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     importer = named("fio-terse")
     ((document, _),) = documents_of(path)
     jobs = jobs_of(Part(document), time_scale=time_scale)
-    if not jobs:
-        raise UserError(f"{printable(str(path))}: none of its jobs moved any data", importer.again)
     for job in jobs:
         job.warnings.add("terse output has no logs: nothing is known of single seconds")
     made = [phase(job, workload_of(job), SERIES_SCHEMA.empty_table()) for job in jobs]
-    return imported(path, document, jobs, made)
+    return imported(path, document, jobs, made, importer.again)
 
 
 def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:

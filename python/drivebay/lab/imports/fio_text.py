@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.common.documents import printable
-from drivebay.common.errors import UserError
 from drivebay.lab.fio_import.importer import imported, phase
 from drivebay.lab.fio_import.jobs import ALIASES, ALL_CLIENTS, Job, jobs_of
 from drivebay.lab.fio_import.load import workload_of
@@ -112,7 +111,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads the text of one or several runs; of a job that is printed several times
     (--status-interval) the last counts. Raises UserError if no job moved data; Unreadable for an
     impossible figure."""
-    importer, shown = named("fio-text"), printable(str(path))
+    importer = named("fio-text")
     runs = _runs(text_of(path, importer.again))
     jobs: list[Job] = []
     phases: list[PhaseResult] = []
@@ -134,10 +133,8 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
             phases.append(replace(made, metrics={**made.metrics, **scaled}))
             job.group += number * 10**6
             jobs.append(job)
-    if not phases:
-        raise UserError(f"{shown}: none of its jobs moved any data", importer.again)
     document = {"fio version": runs[-1].version, "time": runs[0].time}
-    return imported(path, document, jobs, phases)
+    return imported(path, document, jobs, phases, importer.again)
 
 
 def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -190,9 +187,8 @@ def _runs(text: str) -> list[Run]:
             run.version = begins[1]
         elif begins:
             load = {key: begins[key] for key in ("rw", "bs", "ioengine", "iodepth")}
-            run.headers.setdefault((printable(begins["name"]), int(begins["group"])), []).append(
-                load
-            )
+            key = printable(begins["name"]), int(begins["group"])
+            run.headers.setdefault(key, []).append(load)
         elif begins := _BLOCK.match(line):
             group, name = int(begins["group"]), printable(begins["name"])
             error = {"jobname": name, "groupid": group, "error": int(begins["error"])}

@@ -372,6 +372,4 @@ def _rule(test: Callable[[Case], Finding]) -> Rule:
     return Rule(test, title.rstrip("."), *(part.partition(": ")[2] for part in others))
 
 
-RULES = tuple(
-    _rule(test) for test in (precondition, cache, slc, throttle, span, percentiles, depth, bound)
-)
+RULES = tuple(map(_rule, (precondition, cache, slc, throttle, span, percentiles, depth, bound)))

@@ -108,13 +108,11 @@ class Plan:
                 number, place = divmod(number, len(parameter.values))
                 drawn[parameter.name] = parameter.values[place]
             return {parameter.name: drawn[parameter.name] for parameter in self.spec.parameters}
-        for share, parameter in zip(
-            self._shares[number].tolist(), self.spec.parameters, strict=True
-        ):
-            if parameter.values is not None:
-                drawn[parameter.name] = parameter.values[
-                    min(int(share * len(parameter.values)), len(parameter.values) - 1)
-                ]
+        shares = self._shares[number].tolist()
+        for share, parameter in zip(shares, self.spec.parameters, strict=True):
+            if (several := parameter.values) is not None:
+                place = min(int(share * len(several)), len(several) - 1)
+                drawn[parameter.name] = several[place]
                 continue
             assert parameter.low is not None and parameter.high is not None, "checked by the spec"
             if parameter.scale == "log":
@@ -226,9 +224,8 @@ def make(spec: Spec, *, where: str) -> Plan:
     """
     suite, tests = tests_of(spec, where=where)
     try:
-        profiles = tuple(
-            changed(catalog.load(beside(name, where)), spec.changes) for name in spec.drives
-        )
+        given = (catalog.load(beside(name, where)) for name in spec.drives)
+        profiles = tuple(changed(profile, spec.changes) for profile in given)
         titles = [profile.name for profile in profiles]
         if len(set(titles)) < len(titles):
             raise UserError("drives: two have the same name", "give each drive once")

@@ -20,10 +20,9 @@ def missing(
     """Numbers of the next runs, in order; empty if the sweep is complete. `finished`: runs that
     have ended. `failed`: runs that are not retried now.
     """
+    ended = {*finished, *failed}
     if plan.spec.until is None:
-        return [
-            index for index in range(plan.runs) if index not in finished and index not in failed
-        ]
+        return [index for index in range(plan.runs) if index not in ended]
     precision = Precision.parse(plan.spec.until)
     known = _values(plan, store, precision.figure)
     most = len(plan.spec.seed_list)
@@ -32,7 +31,7 @@ def missing(
         look = FEWEST
         while True:
             wanted = range(first, first + look)
-            lacking = [index for index in wanted if index not in finished and index not in failed]
+            lacking = [index for index in wanted if index not in ended]
             if lacking or look == most or _is_enough(precision, [known[n] for n in wanted]):
                 left += lacking
                 break
@@ -41,10 +40,9 @@ def missing(
 
 
 def _is_enough(precision: Precision, runs: list[dict[str, float]]) -> bool:
-    columns = {key for run in runs for key in run}
-    return bool(columns) and all(
-        precision.is_met([run[key] for run in runs if key in run]) for key in columns
-    )
+    keys = {key for run in runs for key in run}
+    columns = [[run[key] for run in runs if key in run] for key in keys]
+    return bool(columns) and all(map(precision.is_met, columns))
 
 
 def _values(plan: Plan, store: Store, figure: str | None) -> defaultdict[int, dict[str, float]]:

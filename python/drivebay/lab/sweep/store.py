@@ -53,6 +53,8 @@ _KINDS = b"drivebay_kinds"
 
 # A row of a part, and the part's labels.
 Labelled = tuple[dict[str, Any], dict[str, Any]]
+# Number of a block, its table, and tables and names of the parts beside it.
+Block = tuple[int, pa.Table | None, list[pa.Table], list[str]]
 
 
 class Store:
@@ -163,9 +165,7 @@ class Store:
                 self.write(name, bytes(sink.getvalue()))
                 self._fs.rm([self._path(name) for name in names])
 
-    def _blocks(
-        self, fingerprint: str
-    ) -> Iterator[tuple[int, pa.Table | None, list[pa.Table], list[str]]]:
+    def _blocks(self, fingerprint: str) -> Iterator[Block]:
         """Yields for each block its number, its packed rows, and the unpacked parts with their
         names.
         """

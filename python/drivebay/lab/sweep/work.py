@@ -83,10 +83,8 @@ def row(plan: Plan, point: Point) -> pa.Table:
     warnings = [warning for phase in phases for warning in phase.conditions.get("warnings", ())]
     if plan.spec.workload is not None:
         steady = not unsteady(measured.phases[0])
-        figures = {
-            **measured.figures,
-            "steady": Figure("steady", "Steady state", float(steady), ""),
-        }
+        figure = Figure("steady", "Steady state", float(steady), "")
+        figures = {**measured.figures, "steady": figure}
         measured = replace(measured, figures=figures, main=(*measured.main, "steady"))
         if not steady:
             warnings.append("some runs did not reach a steady state: 'steady' is 0 for them")

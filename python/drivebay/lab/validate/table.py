@@ -82,14 +82,9 @@ def _row(scored: Scored) -> dict[str, Any]:
         return None if pair is None else [_digits(end * factor) for end in pair]
 
     return {
-        "id": published.id,
-        "drive": published.drive,
-        "test": published.test,
-        "condition": published.condition,
+        **{key: getattr(published, key) for key in ("id", "drive", "test", "condition")},
         "differs": scored.row.differs,
-        "host": published.host,
-        "metric": published.metric,
-        "relation": published.relation,
+        **{key: getattr(published, key) for key in ("host", "metric", "relation")},
         "published": published.text if value is None else _digits(value),
         "bounds": ends(scored.row.bounds),
         "reproduced": mine if isinstance(mine, str) else _digits(float(mine) * factor),
