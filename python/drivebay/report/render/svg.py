@@ -82,7 +82,7 @@ def picture(panel: Panel, who: str) -> str:
     out.text_px = TITLE_PX
     out.label(MARGIN_PX, MARGIN_PX + TITLE_PX, title, colour="var(--ink)", bold=True)
     out.text_px = SMALL_PX
-    top = _legend(out, panel, inner.series, MARGIN_PX + len(title) * (TITLE_PX + 4) + 8)
+    top = _legend(out, inner.series, MARGIN_PX + len(title) * (TITLE_PX + 4) + 8)
     chart = inner.svg((0, top))
     below = top + inner.out.height + LINE_PX
     caption = _lines(_caption(panel), wide, SMALL_PX)
@@ -98,7 +98,7 @@ def picture(panel: Panel, who: str) -> str:
     return re.sub(r"var\(--([\w-]+)\)", lambda name: theme.LIGHT[name[1]], whole)
 
 
-def _legend(out: _Svg, panel: Panel, series: Sequence[Series], top: float) -> float:
+def _legend(out: _Svg, series: Sequence[Series], top: float) -> float:
     """Draws names with their colours if there are several; returns the position below them."""
     known = {
         entry.title: entry
@@ -168,8 +168,8 @@ class _Drawing:
         names = categories(chart, self.series) if named else []
         self.names = {name: place for place, name in enumerate(names)}
         self.crowded = not chart.horizontal and len(names) >= CROWDED
+        # Whether the upright axis has names.
         self.rows = chart.horizontal or chart.y[0].wrap > 0
-        """Whether the upright axis has names."""
         wide, height = WIDTH_PX if panel.wide else NARROW_PX, chart.height
         units = any(axis.label for axis in chart.y)
         self.left = min(0.4 * wide, max(NAMES_PX, self._names_px())) if self.rows else 56
