@@ -21,16 +21,8 @@ import numpy.typing as npt
 
 from drivebay.report.base import theme
 from drivebay.report.base.markup import Html, text
-from drivebay.report.charts.model import (
-    CROWDED,
-    Axis,
-    Panel,
-    Series,
-    View,
-    categories,
-    lines_of,
-    pane_spans,
-)
+from drivebay.report.charts import model
+from drivebay.report.charts.model import Axis, Panel, Series, View
 
 # Coordinate units per pixel.
 FINE = 2
@@ -165,9 +157,9 @@ class _Drawing:
         self.x, self.values = view.x or chart.x, (view.y or chart.y[0], *chart.y[1:])
         self.marks = chart.marks if view.marks is None else view.marks
         named = self.x.scale == "category"
-        names = categories(chart, self.series) if named else []
+        names = model.categories(chart, self.series) if named else []
         self.names = {name: place for place, name in enumerate(names)}
-        self.crowded = not chart.horizontal and len(names) >= CROWDED
+        self.crowded = not chart.horizontal and len(names) >= model.CROWDED
         # Whether the upright axis has names.
         self.rows = chart.horizontal or chart.y[0].wrap > 0
         wide, height = WIDTH_PX if panel.wide else NARROW_PX, chart.height
@@ -188,7 +180,7 @@ class _Drawing:
     def svg(self, corner: tuple[float, float] | None = None) -> Html:
         """Whole drawing, or a part of a picture."""
         chart, out, rise = self.chart, self.out, self.bottom - self.top
-        for at, (low, high) in enumerate(pane_spans(len(chart.y))):
+        for at, (low, high) in enumerate(model.pane_spans(len(chart.y))):
             self._pane(at, self.bottom - high * rise, self.bottom - low * rise)
         below = self.values[0].label if chart.horizontal else self.x.label
         out.label((self.left + self.right) / 2, out.height - 6, [below], "middle")
@@ -235,13 +227,13 @@ class _Drawing:
 
         out.path(_stroke("@rule"), [left, left, right], [top, bottom, bottom])
         for place, label in upright_ticks:
-            lines = lines_of(label, upright.wrap)
+            lines = model.lines_of(label, upright.wrap)
             out.label(left - 6, place + 4 - LINE_PX * (len(lines) - 1) / 2, lines, "end")
         for place, label in flat_ticks if axis is self.values[-1] else ():
             if self.crowded:
                 out.label(place + 4, bottom + 6, [label], "end", turned=True)
             else:
-                out.label(place, bottom + 16, lines_of(label, flat.wrap), "middle")
+                out.label(place, bottom + 16, model.lines_of(label, flat.wrap), "middle")
         if not chart.horizontal:
             out.label(left, top - (22 if chart.labels and not at else 5), [axis.label])
         for value, label in chart.labels if at == 0 else ():
