@@ -213,12 +213,8 @@ def _unused(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """Physical capacity less user capacity, over user capacity (SNIA)."""
-    share = _share(
-        "over_provisioning",
-        value,
-        OVER_PROVISIONING_MAX,
-        "of physical less user over user capacity",
-    )
+    of_what = "of physical less user over user capacity"
+    share = _share("over_provisioning", value, OVER_PROVISIONING_MAX, of_what)
     sectors = int(flash_bytes(raw) / (1 + share)) // SECTOR_BYTES
     values = _capacity(raw, sectors)
     gb = values["drive.capacity_sectors"] * SECTOR_BYTES / 1e9

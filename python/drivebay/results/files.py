@@ -123,3 +123,13 @@ def explain(problem: OSError, folder: Path, *, resumable: bool = True) -> Enviro
     if resumable:
         return EnvironmentProblem(message, f"make {folder} writable, {again}")
     return EnvironmentProblem(message, "choose a folder that you can write to with --out DIR")
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """Adds to `taken` a name that is not in it, numbered if need be, and returns it."""
+    own, number = name, 1
+    while own in taken:
+        number += 1
+        own = f"{name}-{number}"
+    taken.add(own)
+    return own

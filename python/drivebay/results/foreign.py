@@ -18,6 +18,7 @@ from drivebay.common import documents, provenance
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Phase, Suite, Test, Workload
+from drivebay.results.files import unique
 from drivebay.results.manifest import Manifest, StepEntry, Tool
 from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, TOTALS, PhaseResult
 from drivebay.results.writing import Folder
@@ -73,7 +74,7 @@ class Foreign:
         if not documents.is_utf8(str(out.absolute())):
             raise UserError(f"{printable(str(out))}: its name is not UTF-8", "choose another --out")
         ids: set[str] = set()
-        tests = [_test(file, _unique(_slug(printable(file.path.stem)), ids)) for file in self.files]
+        tests = [_test(file, unique(_slug(printable(file.path.stem)), ids)) for file in self.files]
         suite = Suite(
             name=f"{self.name}-import",
             title=f"Imported from {self.program}",
@@ -141,7 +142,7 @@ def rates_only(
 def _test(file: ImportedFile, test_id: str) -> tuple[Test, list[PhaseResult]]:
     """The test and the phases that a file becomes."""
     labels: set[str] = set()
-    phases = [replace(phase, label=_unique(_slug(phase.label), labels)) for phase in file.phases]
+    phases = [replace(phase, label=unique(_slug(phase.label), labels)) for phase in file.phases]
     name, stem = printable(file.path.name), printable(file.path.stem)
     phases[0].conditions.update({"warnings": list(file.warnings)})
     phases[0].artefacts[name] = file.path.read_bytes()
@@ -166,13 +167,3 @@ def _slug(name: str) -> str:
     '4k-randread-qd1'
     """
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:50].strip("-") or "job"
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """Makes the name unique by a number if it is taken, and marks it as taken."""
-    unique, number = name, 1
-    while unique in taken:
-        number += 1
-        unique = f"{name}-{number}"
-    taken.add(unique)
-    return unique

@@ -194,16 +194,9 @@ def load(folder: Path | str) -> Result:
             f"result {folder} is damaged: its phases ran for {seconds / 86_400:,.0f} days",
             "restore it from a copy",
         )
-    return Result(
-        folder=folder,
-        tool=content.tool,
-        suite=content.suite,
-        quick=content.quick,
-        seed=content.seed,
-        target=content.target,
-        host=content.host,
-        steps=tuple(steps),
-    )
+    alike = ("tool", "suite", "quick", "seed", "target", "host")
+    shared = {name: getattr(content, name) for name in alike}
+    return Result(folder=folder, steps=tuple(steps), **shared)
 
 
 def load_finished(folder: Path) -> Result:

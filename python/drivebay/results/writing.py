@@ -121,8 +121,7 @@ class Folder:
                     checking.step(self.path, entry, test)
                 except Damage as problem:
                     damages.append(problem)
-        for damage in damages:
-            self._set(self._entry(damage.step_id), state="pending", error=None, files={})
+                    self._set(entry, state="pending", error=None, files={})
         done = {entry.id for entry in self._manifest.steps if entry.state == "done"}
         for left in steps.iterdir():
             if left.name not in done:

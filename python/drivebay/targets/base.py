@@ -59,8 +59,8 @@ class Target(Protocol):
     """
 
     kind: Literal["virtual", "file", "block"]
+    # Short name for titles and folder names: a catalog name, a file's name, a device's model.
     name: str
-    """Short name for titles and folder names: a catalog name, a file's name, a device's model."""
 
     @property
     def capacity_bytes(self) -> int:

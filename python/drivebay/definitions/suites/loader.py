@@ -105,8 +105,8 @@ def parse(table: dict[str, Any], *, where: str) -> Suite:
 class _Expanded(dict[str, Any]):
     """A test whose phases the loader made; errors in them are reported in the file's own terms."""
 
+    # Fields of the workload that come from a list, each with the list's key.
     swept: Mapping[str, str] = MappingProxyType({})
-    """Fields of the workload that come from a list, each with the list's key."""
 
 
 @dataclass(frozen=True)

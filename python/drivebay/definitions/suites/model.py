@@ -255,14 +255,12 @@ class Prepare(_Span):
             return self.model_copy(update={"passes": 1, "if_needed": if_needed})
         if self.load is None:
             return self
-        shorter: dict[str, Any] = {"duration_s": min(self.load.duration_s, quick.duration_s)}
+        shorter = {"duration_s": min(self.load.duration_s, quick.duration_s), "until_stable": None}
+        changes: dict[str, Any] = {"load": self.load.model_copy(update=shorter)}
         if self.kind == "steady":
             _, rule = self.rounds
-            rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
-            load = self.load.model_copy(update=shorter)
-            return self.model_copy(update={"load": load, "until_steady": rule})
-        load = self.load.model_copy(update={**shorter, "until_stable": None})
-        return self.model_copy(update={"load": load})
+            changes["until_steady"] = rule.model_copy(update={"rounds_max": rule.window_rounds})
+        return self.model_copy(update=changes)
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
         """Start and length in bytes of a fill or discard, not rounded to blocks."""

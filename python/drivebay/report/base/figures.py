@@ -211,21 +211,22 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
 
 def figures_table(runs: Sequence[Run]) -> Html:
     """Table of every figure."""
-    rows: list[list[Child]] = []
-    for run in runs:
-        for figure in run.measured.figures.values():
-            spread_words = ""
-            if figure.spread is not None:
-                spread_words = f"± {quantity(figure.spread, figure.unit)} ({figure.spread_kind})"
-            rows.append(
-                [
-                    figure.label if len(runs) == 1 else f"{run.name}: {figure.label}",
-                    quantity(figure.value, figure.unit),
-                    spread_words,
-                    f"{figure.n:,} {figure.n_kind}" if figure.n else "",
-                    figure.place or figure.note,
-                ]
-            )
+
+    def spread(figure: Figure) -> str:
+        words = f"± {quantity(figure.spread, figure.unit)} ({figure.spread_kind})"
+        return "" if figure.spread is None else words
+
+    rows: list[list[Child]] = [
+        [
+            figure.label if len(runs) == 1 else f"{run.name}: {figure.label}",
+            quantity(figure.value, figure.unit),
+            spread(figure),
+            f"{figure.n:,} {figure.n_kind}" if figure.n else "",
+            figure.place or figure.note,
+        ]
+        for run in runs
+        for figure in run.measured.figures.values()
+    ]
     return details(
         "All figures as a table", table(["Figure", "Value", "Spread", "Samples", "Note"], rows)
     )

@@ -13,15 +13,8 @@ from importlib import resources
 from typing import Any
 
 from drivebay.common import units
-from drivebay.definitions.suites import (
-    Phase,
-    Prepare,
-    Test,
-    Workload,
-    shares_of,
-    writes_of,
-    zone_words,
-)
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Phase, Prepare, Test, Workload
 
 GAP = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
@@ -117,7 +110,7 @@ def load(workload: Workload) -> str:
     if workload.block_bytes_max is not None:
         size = f"{size} to {units.binary_bytes(workload.block_bytes_max)}"
     if workload.bssplit:
-        split = shares_of(workload.bssplit)
+        split = suites.shares_of(workload.bssplit)
         size = ", ".join(f"{percent} % {units.binary_bytes(bytes)}" for bytes, percent in split)
     if workload.rate_iops is not None:
         length = f"at most {workload.rate_iops:,g} IOPS, {length}"
@@ -128,7 +121,7 @@ def load(workload: Workload) -> str:
         length = f"think time {latency(workload.thinktime_us)}{every}, {length}"
     order = f"{_order(workload)} {kind(workload)}"
     if workload.zones:
-        order = zone_words(workload.zones, workload.zone_op, workload.zone_fill_percent)
+        order = suites.zone_words(workload.zones, workload.zone_op, workload.zone_fill_percent)
     percent = workload.content.compressible_percent
     content = f", {workload.content.words()}" if percent else ""
     return f"{size} {order}, {_depth(workload)}, {span(workload)}{content}, {length}"
@@ -150,7 +143,7 @@ def kind(workload: Workload) -> str:
     pure = kinds.get(workload.read_percent)
     text = pure or f"mix of {workload.read_percent} % reads"
     text += workload.suffix
-    return text + (f", a flush after {writes_of(workload.fsync)}" if workload.fsync else "")
+    return text + (f", a flush after {suites.writes_of(workload.fsync)}" if workload.fsync else "")
 
 
 def _order(workload: Workload) -> str:

@@ -128,22 +128,15 @@ CONSISTENCY = Kind(bars=_consistency_bars, panels=_consistency_panels)
 # --- queue depths ---------------------------------------------------------------------------------
 
 
-def _ladder_keys(measured: Measured) -> list[tuple[str, str]]:
-    """Main figures with their titles."""
-    depths = [step.queue_depth for step in measured.steps]
-    if len(depths) <= 1:
-        return [(f"rate_qd{depth}", f"Data rate at queue depth {depth}") for depth in depths]
-    asked = ", ".join(map(str, measured.test.metric_queue_depths))
-    mean = f"Mean of queue depths {asked}" if "," in asked else f"At queue depth {asked}"
-    return [("mean_rate", mean), (measured.main[-1], f"At queue depth {max(depths)}")]
-
-
 def _ladder_bars(measured: Measured) -> list[BarOf]:
     """Mean over the low queue depths and rate at the deepest queue; for one depth its rate."""
-    return [
-        BarOf(key, title, "IOPS" if "iops" in key else "MB/s")
-        for key, title in _ladder_keys(measured)
-    ]
+    depths = [step.queue_depth for step in measured.steps]
+    keys = [(f"rate_qd{depth}", f"Data rate at queue depth {depth}") for depth in depths]
+    if len(depths) > 1:
+        asked = ", ".join(map(str, measured.test.metric_queue_depths))
+        mean = f"Mean of queue depths {asked}" if "," in asked else f"At queue depth {asked}"
+        keys = [("mean_rate", mean), (measured.main[-1], f"At queue depth {max(depths)}")]
+    return [BarOf(key, title, "IOPS" if "iops" in key else "MB/s") for key, title in keys]
 
 
 def _ladder_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
@@ -213,11 +206,9 @@ LADDER = Kind(bars=_ladder_bars, panels=_ladder_panels)
 
 def _mixed_bars(measured: Measured) -> list[BarOf]:
     """Mean, then the extremes side by side."""
-    shown = [BarOf("mean_rate", measured.figures["mean_rate"].label, "MB/s")]
-    for key in ("rate_lowest", "rate_highest"):
-        if key in measured.figures:
-            shown.append(BarOf(key, measured.figures[key].label, "MB/s", half=True))
-    return shown
+    keys = ("mean_rate", "rate_lowest", "rate_highest")
+    shown = [measured.figures[key] for key in keys if key in measured.figures]
+    return [BarOf(one.key, one.label, "MB/s", half=one.key != keys[0]) for one in shown]
 
 
 def _mixed_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:

@@ -135,12 +135,8 @@ def bands(measured: Measured, what: str) -> list[tuple[float, float] | None]:
     """Interval of each step's value, if known; latency in milliseconds."""
     key, factor = {"latency": ("latency_mean", 1e-3)}.get(what, (what, 1.0))
     figures = [measured.figures.get(f"{key}_{step.label}") for step in measured.steps]
-    return [
-        None
-        if figure is None or figure.interval is None
-        else (figure.interval[0] * factor, figure.interval[1] * factor)
-        for figure in figures
-    ]
+    ends = [figure.interval if figure else None for figure in figures]
+    return [interval and (interval[0] * factor, interval[1] * factor) for interval in ends]
 
 
 def step_values(steps: Sequence[Step], what: str) -> tuple[list[float], list[float] | None]:

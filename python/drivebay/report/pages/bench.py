@@ -88,8 +88,7 @@ def shown(
                 key = test_id if not count else f"{test_id}.{count + 1}"
                 variants[test_id, test["how"]] = Variant(key, test_id, test)
             own[test_id] = variants[test_id, test["how"]].key
-        key = _key(name, taken)
-        taken.add(key)
+        key = files.unique(re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-") or "review", taken)
         shown_reviews.append(Shown(key, about, own, entry))
     return shown_reviews, list(variants.values())
 
@@ -241,16 +240,6 @@ def _title(variant: Variant, *, several: bool) -> str:
     if not several:
         return str(test["title"])
     return f"{test['title']} ({test['suite']}{', shortened' if test['shortened'] else ''})"
-
-
-def _key(folder: str, taken: set[str]) -> str:
-    """Unused name that is safe in an address and in a path."""
-    stem = re.sub(r"[^a-z0-9-]+", "-", folder.lower()).strip("-") or "review"
-    key, count = stem, 1
-    while key in taken:
-        count += 1
-        key = f"{stem}-{count}"
-    return key
 
 
 # --- the folder -----------------------------------------------------------------------------------

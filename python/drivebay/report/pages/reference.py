@@ -169,8 +169,7 @@ def conditions(result: Result) -> list[Child]:
     if conditions.link is not None:
         link = conditions.link
         rows.append(["Link", f"{link['kind']} {link['now']} (possible: {link['possible']})"])
-    for name, text, _ in flat(conditions.host):
-        rows.append([label(name), text])
+    rows += [[label(name), text] for name, text, _ in flat(conditions.host)]
     if conditions.seconds:
         missed = conditions.missed_seconds or "none"
         rows.append(["Telemetry", f"{conditions.seconds:,} seconds, {missed} missed"])

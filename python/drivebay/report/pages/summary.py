@@ -264,20 +264,19 @@ def verdict(row: Headline) -> list[Child]:
 
 def all_published(all_entries: Sequence[Entry]) -> Html | None:
     """Every comparison with its note and source, in a closed section."""
-    rows: list[list[Child]] = []
-    for entry in all_entries:
-        for row in entry.review.comparisons:
-            name = f"{row.test_title}: {row.label}"
-            rows.append(
-                [
-                    name if len(all_entries) == 1 else f"{entry.name}: {name}",
-                    quantity(row.value, row.unit),
-                    row.published_text,
-                    verdict(row),
-                    row.published_note,
-                    [f"{row.published_id}, ", cited(row.source)],
-                ]
-            )
+    single = len(all_entries) == 1
+    rows: list[list[Child]] = [
+        [
+            f"{'' if single else f'{entry.name}: '}{row.test_title}: {row.label}",
+            quantity(row.value, row.unit),
+            row.published_text,
+            verdict(row),
+            row.published_note,
+            [f"{row.published_id}, ", cited(row.source)],
+        ]
+        for entry in all_entries
+        for row in entry.review.comparisons
+    ]
     if not rows:
         return None
     heads = ["Figure", "Result", "Published", "Error", "Basis of the comparison", "Source"]

@@ -15,7 +15,7 @@ from drivebay.analysis.replicates import Estimate, FigurePoints
 from drivebay.report.base.markup import Bar, Child, Html, bars, details, el, table
 from drivebay.report.base.text import DASH, GAP, number, quantity
 from drivebay.report.base.theme import SERIES
-from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, from_zero
+from drivebay.report.charts.model import Axis, Chart, Key, Limits, Panel, Series, from_zero
 from drivebay.report.pages.review import document
 from drivebay.report.render.page import Page
 
@@ -89,19 +89,17 @@ def _header(about: About, study: Study) -> Html:
 
 
 def _summary(about: About, study: Study) -> Html:
-    rows: list[list[Child]] = []
-    for test_id in study.tests:
-        for figure in study.figures(test_id):
-            if not figure.main:
-                continue
-            rows.append(
-                [
-                    f"{test_id}: {figure.label}" if len(study.tests) > 1 else figure.label,
-                    quantity(figure.mean, figure.unit),
-                    f"{number(figure.lowest)} to {number(figure.highest)}",
-                    *_strongest(figure),
-                ]
-            )
+    rows: list[list[Child]] = [
+        [
+            f"{test_id}: {figure.label}" if len(study.tests) > 1 else figure.label,
+            quantity(figure.mean, figure.unit),
+            f"{number(figure.lowest)} to {number(figure.highest)}",
+            *_strongest(figure),
+        ]
+        for test_id in study.tests
+        for figure in study.figures(test_id)
+        if figure.main
+    ]
     heads = ["Figure", "Mean", "Range", "Strongest parameter", "Strongest interaction"]
     facts: list[Sequence[Child]] = [list(pair) for pair in about.facts]
     return el(
@@ -182,9 +180,8 @@ def _effect_panel(chart_id: str, figure: FigureEffects, effect: Effect, top: flo
     means = [level.mean for level in levels]
     low = min(mean - sd for mean, sd in zip(means, deviations, strict=True))
     line = _line(figure, [level.label for level in levels], means, effect.factor, "@c1")
-    chart = _chart(
-        chart_id, 280, effect.factor, figure.unit, low, top, [replace(line, spread=deviations)]
-    )
+    lines = [replace(line, spread=deviations)]
+    chart = _chart(chart_id, 280, effect.factor, figure.unit, (low, top), lines)
     counts = sorted({level.n for level in levels})
     n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     samples = f"Mean of n{GAP}={GAP}{n} runs each; whiskers: standard deviation"
@@ -205,7 +202,7 @@ def _together(chart_id: str, figure: FigureEffects, pair: Interaction) -> Panel:
     known = [cell.mean for line in pair.cells for cell in line if cell.n]
     return Panel(
         f"{figure.label}: {pair.first} with {pair.second}",
-        _chart(chart_id, 340, pair.first, figure.unit, min(known), max(known), lines),
+        _chart(chart_id, 340, pair.first, figure.unit, (min(known), max(known)), lines),
         f"{pair.share_percent:.1f}{GAP}% of the variation; parallel lines mean no interaction",
         key=tuple(Key(line.name, line.colour, "line") for line in lines),
     )
@@ -219,15 +216,12 @@ def _line(
 
 
 def _chart(
-    chart_id: str,
-    height: int,
-    over: str,
-    unit: str,
-    low: float,
-    high: float,
-    lines: Sequence[Series],
+    chart_id: str, height: int, over: str, unit: str, ends: Limits, lines: Sequence[Series]
 ) -> Chart:
-    """Lines over the levels of a parameter, from zero unless a value is negative."""
+    """Lines over the levels of a parameter, from zero unless a value is negative; `ends`: the
+    lowest and the highest value.
+    """
+    low, high = ends
     limits = from_zero(high) if low >= 0 else (low * 1.06, max(high, 0) * 1.06 or 1.0)
     x = Axis(over, "category", wrap=LEVEL_WRAP)
     return Chart(chart_id, height, tuple(lines), x, (Axis(unit, limits=limits),))

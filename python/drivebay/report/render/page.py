@@ -15,18 +15,8 @@ from typing import Any
 from drivebay.report.base import theme
 from drivebay.report.base.markup import Child, Html, chart_text, el, save_button
 from drivebay.report.base.runs import Entry
-from drivebay.report.charts.model import (
-    Axis,
-    Chart,
-    Key,
-    Mark,
-    Panel,
-    Series,
-    Switch,
-    lines_of,
-    pane_spans,
-    rounded,
-)
+from drivebay.report.charts import model
+from drivebay.report.charts.model import Axis, Chart, Key, Mark, Panel, Series, Switch
 from drivebay.report.render.svg import still
 
 Json = dict[str, Any]
@@ -213,7 +203,7 @@ def plotly(chart: Chart) -> Json:
 
 def broken(text: str, width: int) -> str:
     """Name for Plotly, in lines of at most `width` characters."""
-    return "<br>".join(chart_text(line) for line in lines_of(text, width))
+    return "<br>".join(chart_text(line) for line in model.lines_of(text, width))
 
 
 def _step(span: float) -> float:
@@ -231,14 +221,14 @@ def _step(span: float) -> float:
 def _places(axis: Axis, values: Sequence[float | str]) -> list[Any]:
     if axis.scale == "category":
         return [broken(str(value), axis.wrap) for value in values]
-    return rounded([float(value) for value in values])
+    return model.rounded([float(value) for value in values])
 
 
 def _trace(chart: Chart, series: Series) -> Json:
     trace: Json = {
         "type": "bar" if series.kind == "bar" else "scatter",
         "name": chart_text(series.title),
-        "y": rounded(series.y),
+        "y": model.rounded(series.y),
         "meta": series.unit,
     }
     if isinstance(series.x, range):
@@ -254,10 +244,10 @@ def _trace(chart: Chart, series: Series) -> Json:
         trace["customdata"] = list(series.notes)
     if whiskers := series.whiskers:
         both = list(zip(whiskers, series.y, strict=True))
-        ends: Json = {"array": rounded(series.spread or ())}
+        ends: Json = {"array": model.rounded(series.spread or ())}
         if any(series.ends):
-            lower = rounded([y - low for (low, _), y in both])
-            upper = rounded([high - y for (_, high), y in both])
+            lower = model.rounded([y - low for (low, _), y in both])
+            upper = model.rounded([high - y for (_, high), y in both])
             ends = {"symmetric": False, "array": upper, "arrayminus": lower}
         colour = "@ink" if series.kind == "bar" or any(series.ends) else series.colour
         trace["error_y"] = {"type": "data", **ends, "thickness": 1, "width": 3, "color": colour}
@@ -416,7 +406,8 @@ def _layout(chart: Chart) -> Json:
         layout["xaxis"] = _axis(chart.x)
         if chart.x.label:
             layout["xaxis"]["title"] = {"text": chart_text(chart.x.label)}
-        for place, (axis, span) in enumerate(zip(chart.y, pane_spans(len(chart.y)), strict=True)):
+        spans = model.pane_spans(len(chart.y))
+        for place, (axis, span) in enumerate(zip(chart.y, spans, strict=True)):
             pane = _axis(axis)
             if not axis.ticks:
                 pane["nticks"] = 4 if place else 6
@@ -447,7 +438,7 @@ def _layout(chart: Chart) -> Json:
 
 def _annotations(chart: Chart, first: Axis) -> list[Json]:
     """Units of the axes, horizontal above their ends, and labels."""
-    spans = pane_spans(len(chart.y))
+    spans = model.pane_spans(len(chart.y))
     axes = [first, *chart.y[1:]]
     annotations = [_above(axis.label, top) for axis, (_, top) in zip(axes, spans, strict=True)]
     if chart.right is not None:

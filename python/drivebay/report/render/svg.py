@@ -21,16 +21,8 @@ import numpy.typing as npt
 
 from drivebay.report.base import theme
 from drivebay.report.base.markup import Html, text
-from drivebay.report.charts.model import (
-    CROWDED,
-    Axis,
-    Panel,
-    Series,
-    View,
-    categories,
-    lines_of,
-    pane_spans,
-)
+from drivebay.report.charts import model
+from drivebay.report.charts.model import Axis, Panel, Series, View
 
 # Coordinate units per pixel.
 FINE = 2
@@ -82,7 +74,7 @@ def picture(panel: Panel, who: str) -> str:
     out.text_px = TITLE_PX
     out.label(MARGIN_PX, MARGIN_PX + TITLE_PX, title, colour="var(--ink)", bold=True)
     out.text_px = SMALL_PX
-    top = _legend(out, panel, inner.series, MARGIN_PX + len(title) * (TITLE_PX + 4) + 8)
+    top = _legend(out, inner.series, MARGIN_PX + len(title) * (TITLE_PX + 4) + 8)
     chart = inner.svg((0, top))
     below = top + inner.out.height + LINE_PX
     caption = _lines(_caption(panel), wide, SMALL_PX)
@@ -98,7 +90,7 @@ def picture(panel: Panel, who: str) -> str:
     return re.sub(r"var\(--([\w-]+)\)", lambda name: theme.LIGHT[name[1]], whole)
 
 
-def _legend(out: _Svg, panel: Panel, series: Sequence[Series], top: float) -> float:
+def _legend(out: _Svg, series: Sequence[Series], top: float) -> float:
     """Draws names with their colours if there are several; returns the position below them."""
     known = {
         entry.title: entry
@@ -165,11 +157,11 @@ class _Drawing:
         self.x, self.values = view.x or chart.x, (view.y or chart.y[0], *chart.y[1:])
         self.marks = chart.marks if view.marks is None else view.marks
         named = self.x.scale == "category"
-        names = categories(chart, self.series) if named else []
+        names = model.categories(chart, self.series) if named else []
         self.names = {name: place for place, name in enumerate(names)}
-        self.crowded = not chart.horizontal and len(names) >= CROWDED
+        self.crowded = not chart.horizontal and len(names) >= model.CROWDED
+        # Whether the upright axis has names.
         self.rows = chart.horizontal or chart.y[0].wrap > 0
-        """Whether the upright axis has names."""
         wide, height = WIDTH_PX if panel.wide else NARROW_PX, chart.height
         units = any(axis.label for axis in chart.y)
         self.left = min(0.4 * wide, max(NAMES_PX, self._names_px())) if self.rows else 56
@@ -188,7 +180,7 @@ class _Drawing:
     def svg(self, corner: tuple[float, float] | None = None) -> Html:
         """Whole drawing, or a part of a picture."""
         chart, out, rise = self.chart, self.out, self.bottom - self.top
-        for at, (low, high) in enumerate(pane_spans(len(chart.y))):
+        for at, (low, high) in enumerate(model.pane_spans(len(chart.y))):
             self._pane(at, self.bottom - high * rise, self.bottom - low * rise)
         below = self.values[0].label if chart.horizontal else self.x.label
         out.label((self.left + self.right) / 2, out.height - 6, [below], "middle")
@@ -235,13 +227,13 @@ class _Drawing:
 
         out.path(_stroke("@rule"), [left, left, right], [top, bottom, bottom])
         for place, label in upright_ticks:
-            lines = lines_of(label, upright.wrap)
+            lines = model.lines_of(label, upright.wrap)
             out.label(left - 6, place + 4 - LINE_PX * (len(lines) - 1) / 2, lines, "end")
         for place, label in flat_ticks if axis is self.values[-1] else ():
             if self.crowded:
                 out.label(place + 4, bottom + 6, [label], "end", turned=True)
             else:
-                out.label(place, bottom + 16, lines_of(label, flat.wrap), "middle")
+                out.label(place, bottom + 16, model.lines_of(label, flat.wrap), "middle")
         if not chart.horizontal:
             out.label(left, top - (22 if chart.labels and not at else 5), [axis.label])
         for value, label in chart.labels if at == 0 else ():

@@ -13,17 +13,8 @@ from pathlib import Path
 
 from drivebay.common import programs
 from drivebay.common.errors import EnvironmentProblem
-from drivebay.targets.doctor.basics import (
-    REAL,
-    TRACES,
-    Answer,
-    Check,
-    kernel_module,
-    missing,
-    ok,
-    program,
-    said,
-)
+from drivebay.targets.doctor import basics
+from drivebay.targets.doctor.basics import REAL, TRACES, Answer, Check, missing, ok, program
 from drivebay.targets.fio.parse import NEWEST, parse_version
 from drivebay.targets.safety import blockdev, libblkid
 from drivebay.targets.safety.in_use import read
@@ -55,7 +46,7 @@ def _libblkid() -> Answer:
 def _fio() -> Answer:
     if (path := shutil.which("fio")) is None:
         return missing("not installed", "apt install fio")
-    words = said(path, "--version")
+    words = basics.said(path, "--version")
     try:
         number = parse_version(words)
     except EnvironmentProblem as problem:
@@ -90,7 +81,7 @@ def _sensors() -> Answer:
     if found := sorted(names & set(DRIVE_SENSORS)):
         return ok(f"hwmon: {', '.join(found)}")
     get = "modprobe drivetemp (SATA); NVMe drives need a kernel with CONFIG_NVME_HWMON"
-    if not kernel_module("drivetemp"):
+    if not basics.kernel_module("drivetemp"):
         get = "this kernel has no module drivetemp; SMART still gives temperatures, to root"
     return missing("no drive's in hwmon", get)
 

@@ -76,10 +76,9 @@ def is_zipf_1(offsets: str) -> bool:
 def _offsets(workload: Workload) -> str:
     if workload.offsets in _OFFSETS:
         return _OFFSETS[workload.offsets]
-    if is_zipf_1(workload.offsets):
-        return _OFFSETS["uniform"] + f"random_distribution={NEXT_TO_1}\n"
     # fio has no scattered zones: each zone is contiguous, and the run warns about it.
-    distribution = workload.offsets.replace(SCATTERED, "zoned:")
+    own = workload.offsets.replace(SCATTERED, "zoned:")
+    distribution = NEXT_TO_1 if is_zipf_1(workload.offsets) else own
     return _OFFSETS["uniform"] + f"random_distribution={distribution}\n"
 
 
@@ -191,16 +190,15 @@ def probe_job(*, engine: str) -> str:
 
 
 def _direction(workload: Workload) -> str:
-    random = workload.pattern == "random"
+    order = "rand" if workload.pattern == "random" else ""
     if workload.read_percent == 100:
-        return "rw=randread\n" if random else "rw=read\n"
+        return f"rw={order}read\n"
     if workload.read_percent == 0:
         small = workload.block_bytes <= REFILL_UP_TO_BYTES
-        data = _data(workload.content, refill=small)
-        return ("rw=randwrite\n" if random else "rw=write\n") + data
-    mix = "rw=randrw\n" if random else "rw=readwrite\n"
+        return f"rw={order}write\n" + _data(workload.content, refill=small)
+    mix = "randrw" if order else "readwrite"
     data = _data(workload.content, refill=True)
-    return mix + f"rwmixread={workload.read_percent}\n" + data
+    return f"rw={mix}\nrwmixread={workload.read_percent}\n" + data
 
 
 def _sizes(workload: Workload) -> str:

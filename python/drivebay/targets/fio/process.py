@@ -274,9 +274,9 @@ def run(
     progress: Progress,
     each_second: Callable[[parse.Recorder], bool],
     asks_until_ms: Callable[[parse.Recorder], float],
-    on_start: Callable[[int], None] | None = None,
-    look: Callable[[], None] = lambda: None,
-    jobs: int = 1,
+    on_start: Callable[[int], None],
+    look: Callable[[], None],
+    jobs: int,
 ) -> tuple[list[parse.Recorder], dict[str, bytes]]:
     """Run a job file to its end, or until `each_second` returns True. Raises Cancelled if asked to
     stop; fio has ended by then; EnvironmentProblem if fio fails, with the first line of its
@@ -299,8 +299,7 @@ def run(
     first, *_ = seconds.recorders
     last: parse.Document | None = None
     with Fio(tool.path, job, target_fd) as running:
-        if on_start is not None:
-            on_start(running.process.pid)
+        on_start(running.process.pid)
         while True:
             progress.check()
             look()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -221,24 +221,10 @@ class Steps:
 
     def _together(self, group: tuple[Phase, ...]) -> list[PhaseResult]:
         """Run phases at the same time, as jobs of one fio."""
-        first = group[0]
-        self._before(first)
-        capacity, seconds = self.handle.target.capacity_bytes, first.workload.duration_s
-        jobs = [(one.label, one.workload, *one.workload.span(capacity)) for one in group]
-
-        def each_second(so_far: Recorder) -> bool:
-            self.parts.at(so_far.duration_ms / 1000, data_bytes_per_s=so_far.latest_bytes_per_s)
-            return False
-
+        self._before(group[0])
         self.environment.begin_phase()
-        recorders = self._fio(
-            fio_job.jobs_together(jobs, engine=self.tool.engine, seed=self.seed),
-            first.label,
-            each_second,
-            lambda _: seconds * 1000 - 250,
-            writes=any(one.workload.read_percent < 100 for one in group),
-            jobs=len(group),
-        )
+        loads = {one.label: one.workload for one in group}
+        recorders = self._until(lambda _: False, loads, self.seed)
         results = [_result(*pair) for pair in zip(group, recorders, strict=True)]
         whole = self.environment.end_phase(results[0], recorders[0].zero_s, beside=results[1:])
         results[0] = replace(whole, artefacts=self.artefacts)
@@ -316,22 +302,27 @@ class Steps:
         return {}
 
     def _until(
-        self, is_over: Callable[[Recorder], bool], load: Workload, name: str, seed: int
-    ) -> Recorder:
-        """Runs a load for its duration, or until `is_over`, which is called every second."""
-        start, length = load.span(self.handle.target.capacity_bytes)
-        parts = [(name, load, start, length)]
+        self, is_over: Callable[[Recorder], bool], loads: Mapping[str, Workload], seed: int
+    ) -> list[Recorder]:
+        """Runs loads at the same time, by their labels, for the first one's duration, or until
+        `is_over`, which is called every second with the figures of the first.
+        """
+        capacity = self.handle.target.capacity_bytes
+        parts = [(label, load, *load.span(capacity)) for label, load in loads.items()]
         job = fio_job.jobs_together(parts, engine=self.tool.engine, seed=seed)
+        name, first, *_ = parts[0]
 
         def each_second(so_far: Recorder) -> bool:
             rate = so_far.latest_bytes_per_s
-            seconds = so_far.duration_ms / 1000
-            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            iops = {"iops": rate / first.block_bytes} if len(loads) == 1 else {}
+            self.parts.at(so_far.duration_ms / 1000, data_bytes_per_s=rate, **iops)
             return is_over(so_far)
 
-        asks_until_ms = load.duration_s * 1000 - 250
-        writes = load.read_percent < 100
-        return self._fio(job, name, each_second, lambda _: asks_until_ms, writes=writes)[0]
+        asks_until_ms = first.duration_s * 1000 - 250
+        writes = any(load.read_percent < 100 for load in loads.values())
+        return self._fio(
+            job, name, each_second, lambda _: asks_until_ms, writes=writes, jobs=len(loads)
+        )
 
     def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
         """Run one long load, and check after every round of it."""
@@ -342,7 +333,7 @@ class Steps:
             window = rule.window(so_far.rates_per_round(load.duration_s))
             return window is not None and window.steady
 
-        recorder = self._until(is_steady, whole, name, self.seed)
+        recorder = self._until(is_steady, {name: whole}, self.seed)[0]
         rates = recorder.rates_per_round(load.duration_s)
         window = rule.window(rates)
         if window is None:
@@ -371,7 +362,7 @@ class Steps:
         def is_all(so_far: Recorder) -> bool:
             return most is not None and so_far.latest_bytes >= most
 
-        recorder = self._until(is_all, load, name, self.seed)
+        recorder = self._until(is_all, {name: load}, self.seed)[0]
         moved = recorder.total["read"].bytes + recorder.total["write"].bytes
         return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
 
@@ -433,7 +424,7 @@ class Steps:
             return load.until_stable is not None and so_far.is_stable(load.until_stable)
 
         self.environment.begin_phase()
-        recorder = self._until(is_over, load, phase.label, seed)
+        recorder = self._until(is_over, {phase.label: load}, seed)[0]
         result = replace(_result(phase, recorder), artefacts=self.artefacts)
         return self.environment.end_phase(result, recorder.zero_s)
 

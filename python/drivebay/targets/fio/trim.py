@@ -21,7 +21,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -56,6 +56,7 @@ class Timed:
     took_ns: list[int] = field(default_factory=list)
 
 
+@dataclass
 class Check:
     """A validation on the file or device that is held: `write`, `read`, `discard`, `read` and
     `judged`, in this order. It overwrites three extents.
@@ -63,27 +64,21 @@ class Check:
     Both read passes read the same blocks equally often, so that their times may be compared.
     """
 
-    def __init__(
-        self,
-        handle: ExclusiveHandle,
-        *,
-        seed: int,
-        extent_bytes: int = trim_verdict.EXTENT_BYTES,
-        reads: int = trim_verdict.READS,
-        pause_s: float = BETWEEN_READS_S,
-    ) -> None:
-        self._handle = handle
-        self._seed = seed
-        self._extent_bytes = extent_bytes
-        self._reads = reads
-        self._pause_s = pause_s
-        self._starts = trim_verdict.starts(handle.target.capacity_bytes, extent_bytes)
-        quarter = extent_bytes // 4
+    handle: ExclusiveHandle
+    _: KW_ONLY
+    seed: int
+    extent_bytes: int = trim_verdict.EXTENT_BYTES
+    reads: int = trim_verdict.READS
+    pause_s: float = BETWEEN_READS_S
+    _claimed: Claims | None = field(default=None, init=False)
+    _why_not: str = field(default="", init=False)
+    _found: list[list[bytes]] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._starts = trim_verdict.starts(self.handle.target.capacity_bytes, self.extent_bytes)
+        quarter = self.extent_bytes // 4
         self._inner = self._offsets(quarter, 3 * quarter)
-        self._outer = self._offsets(0, quarter) + self._offsets(3 * quarter, extent_bytes)
-        self._claimed: Claims | None = None
-        self._why_not = ""
-        self._found: list[list[bytes]] = []
+        self._outer = self._offsets(0, quarter) + self._offsets(3 * quarter, self.extent_bytes)
 
     def _offsets(self, begin: int, end: int) -> list[int]:
         return [
@@ -97,21 +92,21 @@ class Check:
         fails, or the data cannot be read back; DrivebayError if the target may not be written
         any more.
         """
-        with DirectIo(self._handle.fd(to_write=True)) as direct:
-            for offset in self._offsets(0, self._extent_bytes):
-                direct.write(offset, mark_of(self._seed, offset))
-        os.fsync(self._handle.fd(to_write=True))
-        self._handle.fd(to_write=False)  # nothing more is written
+        with DirectIo(self.handle.fd(to_write=True)) as direct:
+            for offset in self._offsets(0, self.extent_bytes):
+                direct.write(offset, mark_of(self.seed, offset))
+        os.fsync(self.handle.fd(to_write=True))
+        self.handle.fd(to_write=False)  # nothing more is written
         if self._lost(self._outer) or self._lost(self._inner):
             raise OSError(5, "what was written cannot be read back")
 
     def discard(self) -> None:
         """Discard the middle halves; `judged` reports a missing discard. Raises as `write`."""
-        quarter = self._extent_bytes // 4
-        self._claimed = claims(self._handle)
+        quarter = self.extent_bytes // 4
+        self._claimed = claims(self.handle)
         try:
             for start in self._starts:
-                discard(self._handle, start + quarter, 2 * quarter, lambda _: None)
+                discard(self.handle, start + quarter, 2 * quarter, lambda _: None)
         except EraseError as problem:
             self._why_not = str(problem)
 
@@ -119,10 +114,10 @@ class Check:
         """Read the middle halves, and time it. Raises as `write`."""
         timed = Timed()
         self._found = []
-        for number in range(self._reads):
-            step(number / self._reads)
-            time.sleep(self._pause_s if number else 0.0)
-            self._found.append(_read(self._handle, self._inner, timed))
+        for number in range(self.reads):
+            step(number / self.reads)
+            time.sleep(self.pause_s if number else 0.0)
+            self._found.append(_read(self.handle, self._inner, timed))
         return timed
 
     def judged(self) -> Validation:
@@ -130,7 +125,7 @@ class Check:
         assert self._claimed is not None, "discarded before"
         first, *later = self._found
         pairs = zip(first, self._inner, strict=True)
-        old = [now == mark_of(self._seed, offset) for now, offset in pairs]
+        old = [now == mark_of(self.seed, offset) for now, offset in pairs]
         return Validation(
             claims=self._claimed,
             offered=not self._why_not,
@@ -144,9 +139,9 @@ class Check:
 
     def _lost(self, offsets: list[int]) -> int:
         """Number of blocks without the pattern."""
-        found = _read(self._handle, offsets, Timed())
+        found = _read(self.handle, offsets, Timed())
         return sum(
-            now != mark_of(self._seed, offset) for now, offset in zip(found, offsets, strict=True)
+            now != mark_of(self.seed, offset) for now, offset in zip(found, offsets, strict=True)
         )
 
 

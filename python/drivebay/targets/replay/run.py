@@ -18,14 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from drivebay._core import (
-    ReplayControl,
-    ReplayOptions,
-    Survey,
-    TraceSource,
-    replay_real,
-    replay_survey,
-)
+from drivebay import _core
+from drivebay._core import ReplayOptions, Survey, TraceSource
 from drivebay.common.errors import (
     Cancelled,
     DrivebayError,
@@ -54,7 +48,7 @@ class Job:
 
     def __init__(self, source: TraceSource, options: ReplayOptions) -> None:
         self.source, self.options = source, options
-        self.control = ReplayControl()
+        self.control = _core.ReplayControl()
         self._found: Survey | None = None
 
     def survey(self) -> Survey:
@@ -63,10 +57,10 @@ class Job:
         """
         if self._found is None:
             try:
-                self._found = replay_survey(self.source, self.options)
+                self._found = _core.replay_survey(self.source, self.options)
             except TraceOrderError:
                 self.source = self.source.sorted()
-                self._found = replay_survey(self.source, self.options)
+                self._found = _core.replay_survey(self.source, self.options)
         return self._found
 
     @property
@@ -84,7 +78,7 @@ class Job:
         found = self.survey()
         path = f"/proc/self/fd/{fd}"
         try:
-            result = replay_real(
+            result = _core.replay_real(
                 self.source,
                 self.options,
                 path,

@@ -74,10 +74,9 @@ class Meter:
             row = dict(zip(self._header, self._cells(line), strict=False))
             try:
                 at, watts = _seconds(row[self._time]), _watts(row)
+                if self._times and at < self._times[-1]:
+                    raise ValueError("earlier than the line before")
             except (KeyError, TypeError, ValueError, OverflowError, OSError):
-                self.lines_refused += 1
-                continue
-            if self._times and at < self._times[-1]:
                 self.lines_refused += 1
                 continue
             self._times.append(at)

@@ -114,11 +114,8 @@ def _of_files(
     return Sensor(source, now, close) if attributes else None
 
 
-def of_drive(name: str, control_path: str | None = None) -> tuple[list[Sensor], list[Absent]]:
-    """Sensors of the drive with this kernel name ("nvme0n1", "sda"): temperature and throttling.
-
-    `control_path` is the node of the NVMe controller or namespace, from which throttling is read.
-    """
+def of_drive(name: str) -> tuple[list[Sensor], list[Absent]]:
+    """Sensors of the drive with this kernel name ("nvme0n1", "sda"): temperature and throttling."""
     sensors: list[Sensor] = []
     absent: list[Absent] = []
     if warmth := _drive_temperature(name):
@@ -129,7 +126,7 @@ def of_drive(name: str, control_path: str | None = None) -> tuple[list[Sensor], 
     why = f"{name} is no NVMe drive, which alone count it"
     if name.startswith("nvme"):
         try:
-            return [*sensors, _nvme_throttling(control_path or f"/dev/{name}")], absent
+            return [*sensors, _nvme_throttling(f"/dev/{name}")], absent
         except PermissionError:
             why = "asking an NVMe drive needs root"
         except OSError as problem:

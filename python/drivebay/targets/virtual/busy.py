@@ -50,11 +50,9 @@ def busy(
         + grown("erases") * dies * us(nand, "erase_us") / thinned
     )
     moved_mb = (grown("channel_read_bytes") + grown("placed_pages") * PAGE_KIB * 1024) / 1e6
+    most_mb_per_s = channels * us(nand, "channel_mb_per_s")
     return {
         "busy_flash_core_percent": 100 * grown("flash_core_busy_s") / duration_s,
         "busy_dies_percent": 100 * die_us / 1e6 / dies / duration_s,
-        "busy_channels_percent": 100
-        * moved_mb
-        / (channels * us(nand, "channel_mb_per_s"))
-        / duration_s,
+        "busy_channels_percent": 100 * moved_mb / most_mb_per_s / duration_s,
     }

@@ -82,7 +82,8 @@ class VirtualTarget(Target):
     def __init__(
         self, profile: Profile, states: States | None = None, *, events: bool = False
     ) -> None:
-        self._events = events
+        # Limit of events that a phase records.
+        self._kept = EVENTS_MAX if events else 0
         self._profile = self._running = profile
         self._changed: dict[tuple[str, ...], Profile] = {}
         self._states = states or States()
@@ -115,7 +116,7 @@ class VirtualTarget(Target):
             "host": self._profile.raw["host"]["title"],
             "capacity_bytes": self.capacity_bytes,
             "profile": self._profile.resolved(),
-            **({"events": True} if self._events else {}),
+            **({"events": True} if self._kept else {}),
         }
 
     @property
@@ -150,24 +151,23 @@ class VirtualTarget(Target):
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raises UserError if a test requires more than the drive can do, naming the field."""
         for test in tests:
-            core = self._profile_for(test).core
+            profile, hint = self._profile_for(test), f"leave the test out: --skip {test.id}"
             for phase in test.phases:
                 if phase.replay is not None:
                     phase.replay.check(where=test.id)
-                    if "zns" in self._profile_for(test).raw:
-                        raise UserError(
-                            f"{test.id}: {self.name} has zones, and a trace writes anywhere",
-                            f"leave the test out: --skip {test.id}",
-                        )
+                    if "zns" in profile.raw:
+                        why = f"{test.id}: {self.name} has zones, and a trace writes anywhere"
+                        raise UserError(why, hint)
                     continue
-                load, hint = phase.workload, f"leave the test out: --skip {test.id}"
+                load = phase.workload
                 if load.span(self.capacity_bytes)[1] == 0:
                     raise UserError(
                         f"{test.id}: not one block of {load.block_bytes} bytes fits the span of "
                         f"phase {phase.label} on {self.name}",
                         hint,
                     )
-                self._check_load(core, load, f"test {test.id}, phase {phase.label}", hint)
+                where = f"test {test.id}, phase {phase.label}"
+                self._check_load(profile.core, load, where, hint)
             for group in test.groups:
                 if len(group) > 1:
                     # Check the total of outstanding requests; with a rate the core compares it with
@@ -180,7 +180,7 @@ class VirtualTarget(Target):
                         whole |= {"zone_op": "append", "zone_fill_percent": 100}
                     load = load.model_copy(update=whole)
                     where = f"test {test.id}, phase {group[0].label} and those together with it"
-                    self._check_load(core, load, where, f"leave the test out: --skip {test.id}")
+                    self._check_load(profile.core, load, where, hint)
 
     def _check_load(self, core: _core.Profile, load: Workload, where: str, hint: str) -> None:
         try:
@@ -268,11 +268,6 @@ class VirtualTarget(Target):
         assert self._drive is not None, "made by the preparation"
         return self._drive
 
-    @property
-    def _kept(self) -> int:
-        """Limit of events that a phase records."""
-        return EVENTS_MAX if self._events else 0
-
     def _health(self) -> smart.Smart:
         """Returns the drive's own health log at this moment."""
         health = self._held.health()
@@ -299,12 +294,12 @@ class VirtualTarget(Target):
         return [] if policy is None or asked is None else [*policies.without_effect(policy, asked)]
 
     def _phase(self, phase: Phase, seed: int) -> PhaseResult:
-        drive, kept = self._held, self._kept
+        drive = self._held
         if (load := phase.replay) is not None:
             source, options = load.source(load.seed), load.options()
             try:
                 replayed = self._watched(
-                    phase.label, lambda control: drive.replay(source, options, control, kept)
+                    phase.label, lambda control: drive.replay(source, options, control, self._kept)
                 )
             except TraceOrderError as problem:
                 raise UserError(
@@ -322,7 +317,10 @@ class VirtualTarget(Target):
                 self._conditions["trim"] = _trim_found(found).record()
             return self._result(phase, found.run, {})
         workload = phase.workload.core(self.capacity_bytes)
-        run = self._run(phase.label, workload, seed, events=kept)
+        masked, kept = _masked(seed), self._kept
+        run = self._watched(
+            phase.label, lambda control: drive.run(workload, masked, control, events=kept)
+        )
         return self._result(phase, run, _by_bytes(run))
 
     def _result(self, phase: Phase, run: _core.RunResult, more: Mapping[str, float]) -> PhaseResult:
@@ -353,17 +351,10 @@ class VirtualTarget(Target):
         )
 
     def _run(
-        self,
-        what: str,
-        workload: _core.Workload,
-        seed: int,
-        elapsed: Elapsed = float,
-        events: int = 0,
+        self, what: str, workload: _core.Workload, seed: int, elapsed: Elapsed = float
     ) -> _core.RunResult:
         drive, masked = self._held, _masked(seed)
-        return self._watched(
-            what, lambda control: drive.run(workload, masked, control, events=events), elapsed
-        )
+        return self._watched(what, lambda control: drive.run(workload, masked, control), elapsed)
 
     def _watched(self, what: str, run: Callable[[_core.Control], T], elapsed: Elapsed = float) -> T:
         """Runs a workload or a trace while another thread reports its progress."""
@@ -400,10 +391,7 @@ class VirtualTarget(Target):
             drive.discard(*step.span(self.capacity_bytes))
         else:
             start, length = step.span(self.capacity_bytes)
-            if step.spare_percent is None:
-                workloads = _fill_workloads(start, length)
-            else:
-                workloads = [_sprandom_workload(step.spare_percent, length)]
+            workloads = _fill_workloads(start, length, step.spare_percent)
 
             def share(seconds: float) -> float:
                 # A fill's duration depends on the drive's heat, so progress is not linear: half of
@@ -480,8 +468,13 @@ def _passes(steps: tuple[Prepare, ...]) -> int:
     return sum(step.passes for step in steps if step.kind in ("fill", "sprandom"))
 
 
-def _fill_workloads(start: int, length: int) -> list[_core.Workload]:
-    """One sequential pass, and the rest of a span that is not a multiple of 128 KiB."""
+def _fill_workloads(start: int, length: int, spare_percent: float | None) -> list[_core.Workload]:
+    """One sequential pass, and the rest of a span that is not a multiple of 128 KiB; with spare
+    flash to fill, the single pass of random writes over the whole drive.
+    """
+    if spare_percent is not None:
+        offsets, size = f"sprandom:{spare_percent:.9g}", length // BLOCK_4K * BLOCK_4K
+        return [_writes(0, size, BLOCK_4K, pattern="random", offsets=offsets)]
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
     return [
@@ -489,12 +482,6 @@ def _fill_workloads(start: int, length: int) -> list[_core.Workload]:
         for first, size, block in parts
         if size > 0
     ]
-
-
-def _sprandom_workload(spare_percent: float, length: int) -> _core.Workload:
-    """The single pass of random writes over the whole drive."""
-    offsets, size = f"sprandom:{spare_percent:.9g}", length // BLOCK_4K * BLOCK_4K
-    return _writes(0, size, BLOCK_4K, pattern="random", offsets=offsets)
 
 
 def _writes(start: int, size: int, block: int, **more: Any) -> _core.Workload:
