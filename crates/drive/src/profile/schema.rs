@@ -205,8 +205,8 @@ sections! {
         /// Maximum number of commands in the controller, for all submission queues together (NVMe).
         /// Optional; default: no limit.
         commands_max: Option<Whole>,
-        /// Size of the commands into which the host cuts larger requests, in KiB. Optional; default:
-        /// the host's limit, 1280.
+        /// Size of the commands into which the host cuts larger requests, in KiB. Optional;
+        /// default: the host's limit, 1280.
         transfer_max_kib: Option<Whole>,
     }
 
