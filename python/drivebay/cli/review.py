@@ -498,9 +498,10 @@ def _interval_in_percent(figure: Headline) -> str:
     if figure.interval is None or not figure.value:
         return ""
     low, high = (100 * abs(end / figure.value - 1) for end in sorted(figure.interval))
+    digits = 0 if min(low, high) >= 10 else 1
     if max(low, high) <= 1.2 * min(low, high):
-        return f"± {max(low, high):.2g} %"
-    return f"-{low:.2g} % +{high:.2g} %"
+        return f"± {max(low, high):.{digits}f} %"
+    return f"-{low:.{digits}f} % +{high:.{digits}f} %"
 
 
 def _error(figure: Headline) -> str:
