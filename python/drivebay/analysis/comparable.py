@@ -17,6 +17,7 @@ FIRST |= {"queue_depth", "queues"}
 # the values that have no effect. Every added field of a step or phase belongs here, so that
 # earlier runs keep their fingerprint.
 LATER: dict[str, Any] = {
+    "bytes": None,
     "columns": None,
     "handle_by": None,
     "once": False,
