@@ -101,8 +101,8 @@ if [ -n "${CHECK:-}" ]; then
     code=0
     drivebay crash run "${check_options[@]}" "--out=$run" "$recording" -- bash -c "$CHECK" check '{}' </dev/null |
         tee "$folder/report" || code=$?
-    # The report ends each kind of failure with the command that recreates its smallest state.
-    sed -n "s|^drivebay crash replay $run ||p" "$folder/report" | while read -r state; do
+    # Each kind of failure begins with the name of its smallest state.
+    sed -n 's/^smallest failing state for .*: //p' "$folder/report" | while read -r state; do
         # Runners do not upload names with colons.
         drivebay crash replay "$run" "$state" --file "$failing/${state//:/_}.img" 2>"$failing/${state//:/_}.txt" >/dev/null
     done

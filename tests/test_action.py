@@ -156,7 +156,7 @@ def test_the_action_gives_the_script_its_inputs_as_variables(tmp_path: Path) -> 
     run = next(
         line.partition("run: '")[2].removesuffix("'")
         for line in (TOP / "action.yml").read_text().splitlines()
-        if line.strip().startswith("run:")
+        if line.strip().startswith("run: '")
     )
     assert "${{" not in run
     checkout = tmp_path / "a b"

@@ -321,6 +321,8 @@ def _score(rows: Sequence[RowOf], scores: Mapping[str, Any] | None) -> str:
         return "The recorded run compares no published row of this drive: it has no score.\n\n"
     some = kinds.kinds(rows)
     within, total = sum(kind.within for kind in some), len(rows)
+    names = {kind.name for kind in some}
+    untested = [name for name in kinds.KINDS if name not in names]
     lines = [
         ("Rows compared", f"{total}, of which {within} within bounds"),
         ("Predicted", _predicted(scores)),
@@ -331,7 +333,7 @@ def _score(rows: Sequence[RowOf], scores: Mapping[str, Any] | None) -> str:
             "Neither, or too few predicted",
             _listed([kind for kind in some if not kind.good and not kind.bad]),
         ),
-        ("No published row", plain(", ".join(kinds.untested(some))) or NONE),
+        ("No published row", plain(", ".join(untested)) or NONE),
         ("Furthest off", "<br>".join(map(_off, kinds.furthest(rows))) or NONE),
     ]
     return (

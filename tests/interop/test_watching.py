@@ -193,7 +193,16 @@ def test_metrics_have_the_health_log_and_latencies_by_operation(tmp_path: Path) 
     mean = latencies[f'_sum{drive[:-1]},operation="read"}}'] / count["read"]
     assert 5e-6 < mean < 5e-3
     # No figure is forgotten.
-    forgotten = {"namespaces", "drive", "title", "lateness", "last_power_cut", "health", "latency"}
+    forgotten = {
+        "namespaces",
+        "ana_states",
+        "drive",
+        "title",
+        "lateness",
+        "last_power_cut",
+        "health",
+        "latency",
+    }
     figures = {*status, *status["health"]} - forgotten
     assert figures <= NAMES.keys()
     assert {f"lateness_{key}" for key in status["lateness"]} <= NAMES.keys()
