@@ -62,6 +62,15 @@ ELSEWHERE = {
     "worker": "test_fleet.py",
     "import fio-text": "test_imports.py",
     "import crystaldiskmark": "test_imports.py",
+    "import diskspd": "test_imports.py",
+    "import elbencho": "test_imports.py",
+    "import fio-terse": "test_imports.py",
+    "import iostat": "test_imports.py",
+    "import phoronix": "test_imports.py",
+    "import vdbench": "test_imports.py",
+    "gate record": "test_gate.py",
+    "gate time": "test_gate.py",
+    "gate compare": "test_gate.py",
     "bench": "test_bench.py",
 }
 """Commands that need a device, a server or minutes, and the tests that run them."""

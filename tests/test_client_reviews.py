@@ -52,7 +52,9 @@ def test_a_real_file_is_written_once_over(file: Path) -> None:
 
 def test_once_is_said_and_excludes_another_end() -> None:
     assert text.load(once(read_percent=0)).endswith("one pass, at most 1 min 0 s")
-    with pytest.raises(ValidationError, match="'once' and 'until_written_percent' exclude"):
+    with pytest.raises(
+        ValidationError, match="'once', 'bytes' and 'until_written_percent' exclude"
+    ):
         once(read_percent=0, until_written_percent=10)
 
 

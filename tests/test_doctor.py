@@ -56,7 +56,7 @@ def test_fio_is_known_by_its_version(
     monkeypatch: pytest.MonkeyPatch, says: str, state: str, words: str
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: "/usr/bin/fio")
-    monkeypatch.setattr(drives, "said", lambda *_: says)
+    monkeypatch.setattr(basics, "said", lambda *_: says)
     finding = next(finding for finding in basics.look(drives.CHECKS) if finding.name == "fio")
     assert finding.state == state
     assert words in finding.get

@@ -104,7 +104,7 @@ def import_in_memory(path: Path, document: dict[str, Any]) -> bool:
         jobs = jobs_of(Part(document))
         phases = [importer._phase(job, path) for job in jobs]
         if jobs:
-            importer.imported(path, document, jobs, phases)
+            importer.imported(path, document, jobs, phases, "again")
     except (Unreadable, ValidationError):
         return False
     for phase in phases:
