@@ -181,9 +181,6 @@ def failure(fio: Path, file: Path) -> EnvironmentProblem:
             progress=Progress(),
             each_second=lambda _: False,
             asks_until_ms=lambda _: 0.0,
-            on_start=lambda _: None,
-            look=lambda: None,
-            jobs=1,
         )
     return caught.value
 

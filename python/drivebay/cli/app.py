@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -40,7 +40,7 @@ PANELS = {
 }
 
 
-class Verbs(Mapping[str, Any]):
+class Verbs(MutableMapping[str, Any]):
     """Commands by name; looking one up imports its module."""
 
     def __init__(self) -> None:
@@ -59,6 +59,11 @@ class Verbs(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        raise TypeError("commands are listed in PANELS")
+
+    __delitem__ = __setitem__  # type: ignore[assignment]
 
 
 class Program(Group):

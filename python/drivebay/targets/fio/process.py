@@ -274,9 +274,9 @@ def run(
     progress: Progress,
     each_second: Callable[[parse.Recorder], bool],
     asks_until_ms: Callable[[parse.Recorder], float],
-    on_start: Callable[[int], None],
-    look: Callable[[], None],
-    jobs: int,
+    on_start: Callable[[int], None] = lambda _: None,
+    look: Callable[[], None] = lambda: None,
+    jobs: int = 1,
 ) -> tuple[list[parse.Recorder], dict[str, bytes]]:
     """Run a job file to its end, or until `each_second` returns True. Raises Cancelled if asked to
     stop; fio has ended by then; EnvironmentProblem if fio fails, with the first line of its
