@@ -69,7 +69,7 @@ def keep(tab: Tab, name: str) -> None:
         tab.page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_keeps_anybody_out(
     browser: Any, pages: dict[str, Path], kind: str, theme: str
