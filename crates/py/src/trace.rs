@@ -129,6 +129,10 @@ impl PySource {
 /// Requests of a served drive's recording; None if the file is not one. Write zeroes count as
 /// trims: both only change the map.
 fn recorded(path: &Path) -> PyResult<Option<TraceSource>> {
+    // A pipe can be read only once.
+    if !path.is_file() {
+        return Ok(None);
+    }
     let recording = match Recording::open(path) {
         Ok(recording) if recording.header.rules.is_some() => recording,
         _ => return Ok(None),
