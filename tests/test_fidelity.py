@@ -443,7 +443,8 @@ def test_an_interval_is_shown_beside_the_figure_and_as_its_whisker(
     out = capsys.readouterr().out
     rows = [line.split() for line in out.splitlines()]
     assert ["Mean", "IOPS", "7,900", "IOPS", "±", "8.9", "%", "400"] in rows
-    assert ["b", *"Mean IOPS 7,900 IOPS no row like it 400".split()] in rows
+    alone_row = "b Mean IOPS 7,900 IOPS no row like it 400"
+    assert alone_row.split() in rows
     assert detail(alone).startswith("no row like it, ±")
     assert detail(figure) == "7,300 to 8,600, n\u00a0=\u00a0400"  # in place of the spread
     bar = Bar("reproduced", figure.value, "@a", figure.spread, ends=figure.interval)
