@@ -21,8 +21,8 @@ import pytest
 from drivebay import results
 from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
+from drivebay.definitions.fio_options import TABLE, lacking
 from drivebay.definitions.suites import Workload
-from drivebay.lab.fio_import.options import TABLE, lacking
 from drivebay.lab.imports import import_files
 from drivebay.report.base.text import load
 

@@ -17,6 +17,7 @@ PANELS = {
         "report",
         "open",
         "compare",
+        "rank",
         "drives",
         "suites",
         "new-drive",

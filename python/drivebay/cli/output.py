@@ -119,6 +119,18 @@ def known(value: float | None, unit: str = "") -> str:
     return "not known" if value is None else f"{number(value)}{unit}"
 
 
+def interval_in_percent(value: float | None, ends: tuple[float, float] | None) -> str:
+    """Formats an interval by its distances from the value: "± 12 %", or "-40 % +70 %" if one is
+    more than a fifth larger; empty without an interval."""
+    if ends is None or not value:
+        return ""
+    low, high = (100 * abs(end / value - 1) for end in sorted(ends))
+    digits = 0 if min(low, high) >= 10 else 1
+    if max(low, high) <= 1.2 * min(low, high):
+        return f"± {max(low, high):.{digits}f} %"
+    return f"-{low:.{digits}f} % +{high:.{digits}f} %"
+
+
 def answer(
     document: Any, as_json: bool, headers: Sequence[str], rows: Sequence[Sequence[str]], **more: Any
 ) -> None:

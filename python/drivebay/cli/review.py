@@ -18,6 +18,7 @@ from drivebay.cli import complete, options, output
 from drivebay.cli import target as targets
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import (
+    interval_in_percent,
     number,
     print_json,
     say_unless_quiet,
@@ -466,7 +467,7 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         if figure.value is not None:
             value = f"{number(figure.value)} {figure.unit}".strip()
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
-        spread = _interval_in_percent(figure) or figure.unlike or spread
+        spread = interval_in_percent(figure.value, figure.interval) or figure.unlike or spread
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None
         name = "" if figure.test_id == last else figure.test_id
@@ -490,18 +491,6 @@ def _print_headline(figures: Sequence[Headline]) -> None:
     for note in notes:
         show_wrapped(note, "note  ")
     print()
-
-
-def _interval_in_percent(figure: Headline) -> str:
-    """Formats an interval by its distances from the value: "± 12 %", or "-40 % +70 %" if one is
-    more than a fifth larger; empty without an interval."""
-    if figure.interval is None or not figure.value:
-        return ""
-    low, high = (100 * abs(end / figure.value - 1) for end in sorted(figure.interval))
-    digits = 0 if min(low, high) >= 10 else 1
-    if max(low, high) <= 1.2 * min(low, high):
-        return f"± {max(low, high):.{digits}f} %"
-    return f"-{low:.{digits}f} % +{high:.{digits}f} %"
 
 
 def _error(figure: Headline) -> str:

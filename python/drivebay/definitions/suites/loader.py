@@ -24,9 +24,12 @@ from pydantic import ValidationError
 from drivebay.common import data, documents
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import mistakes
+from drivebay.definitions.suites import fio_jobs
 from drivebay.definitions.suites.model import Suite
 
 PHASES_MAX = 1000
+# Ending of fio's job files.
+JOBS = ".fio"
 
 
 def names() -> list[str]:
@@ -39,7 +42,8 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str | Path) -> Suite:
-    """Loads a suite by its name, or from a user's file (a path that ends in .toml or has a slash).
+    """Loads a suite by its name, or from a user's file (a path that ends in .toml or has a slash),
+    which may be a job file of fio (.fio).
 
     Raises
     ------
@@ -47,7 +51,7 @@ def load(name_or_path: str | Path) -> Suite:
         If there is no such suite, or the file is not a valid suite; names file, field and value.
     """
     text = str(name_or_path)
-    if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
+    if isinstance(name_or_path, Path) or text.endswith((".toml", JOBS)) or "/" in text:
         return _read(Path(name_or_path))
     if text not in names():
         suggestion = did_you_mean(text, names(), "--suite ")
@@ -63,7 +67,13 @@ def _read(path: Path) -> Suite:
     try:
         if path.is_dir():
             raise UserError(f"suite file {path} is a directory", how)
-        table = documents.toml(documents.read(path))
+        text = documents.read(path)
+        if path.suffix == JOBS:
+            return parse(
+                fio_jobs.suite_of(text.decode(errors="replace"), where=str(path), name=path.stem),
+                where=str(path),
+            )
+        table = documents.toml(text)
     except FileNotFoundError:
         raise UserError(f"suite file {path} does not exist", how) from None
     except OSError as problem:

@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
+from drivebay.definitions.fio_options import PASSING, lacking, number_of
 from drivebay.definitions.suites import Workload
 from drivebay.lab.fio_import import logs as fio_logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
 from drivebay.lab.fio_import.load import options_in_words, workload_of
-from drivebay.lab.fio_import.options import PASSING, lacking
 from drivebay.lab.fio_import.reading import AGAIN, last_document
 from drivebay.results.foreign import ImportedFile
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
-from drivebay.targets.fio.figures import Part, number_of
+from drivebay.targets.fio.figures import Part
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:

@@ -8,14 +8,12 @@ simplest one, in their place.
 from __future__ import annotations
 
 from drivebay._core import QUEUE_DEPTH_MAX
+from drivebay.definitions.fio_options import SYNCHRONOUS, number_of
 from drivebay.definitions.suites import Workload
 from drivebay.definitions.suites.loads import checked
 from drivebay.definitions.suites.model import Unknown
 from drivebay.lab.fio_import.jobs import Job, Options
-from drivebay.targets.fio.figures import number_of
 
-# Engines that have one request at a time regardless of iodepth; fio's default is psync.
-SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
 SECTOR = 512
 # Largest difference between the measured and the requested mix, in per cent of the I/Os; guess.
 MIX_WITHIN = 2.0

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.common.documents import printable
+from drivebay.definitions.fio_options import lacking
 from drivebay.lab.fio_import.importer import imported, phase
 from drivebay.lab.fio_import.jobs import ALIASES, ALL_CLIENTS, Job, jobs_of
 from drivebay.lab.fio_import.load import workload_of
-from drivebay.lab.fio_import.options import lacking
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult

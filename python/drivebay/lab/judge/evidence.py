@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from drivebay.definitions.fio_options import PASSING, number_of
 from drivebay.lab.fio_import import logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
-from drivebay.lab.fio_import.options import PASSING
 from drivebay.lab.imports import Importer
-from drivebay.targets.fio.figures import Part, number_of
+from drivebay.targets.fio.figures import Part
 
 # Span of a job on a device without a size.
 WHOLE = 2**63

@@ -1,17 +1,18 @@
 """Checked access to fio's JSON: every number is read here, and rejected if it is impossible.
 
 Sources: RFC 8259 has no limits of numbers; Python reads 1e999 as infinity and takes NaN. fio counts
-in 64 bits; JOBS_MAX is FIO_MAX_JOBS of its os/os.h; numbers in options are those of its parse.c.
+in 64 bits; JOBS_MAX is FIO_MAX_JOBS of its os/os.h.
 
 Leaves out: consistency between figures; values that are not read are not checked.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from drivebay.definitions.fio_options import number_of
 
 # Bytes, I/Os or ns of a job: 38 GB/s for 30 days, three years; sums of a result have 64 bits.
 FIGURE_MAX = 10**17
@@ -30,24 +31,6 @@ def is_possible(value: object, most: float = FIGURE_MAX) -> bool:
     (True, False, False, False)
     """
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def number_of(text: str, *, kb_base: int = 1024) -> int | None:
-    """A whole number as fio reads it (parse.c): the first of several, with its suffix; None for a
-    share in per cent, an expression, or no number. By fio's default "k" and "kb" are 1,024 and
-    "kib" is 1,000; kb_base=1000 turns them round.
-
-    >>> number_of("4k,8k"), number_of("0x10"), number_of("1GiB"), number_of("0.0"), number_of("1s")
-    (4096, 16, 1000000000, 0, 1)
-    >>> number_of("100%"), number_of("(4*2)"), number_of("")
-    (None, None, None)
-    """
-    found = re.match(r"\s*(0x[0-9a-f]{1,15}|\d{1,18})(%|[kmgtp]?)(ib)?", text.lower())
-    if found is None or found[2] == "%":
-        return None
-    base = 1000 if (found[3] is None) == (kb_base == 1000) else 1024
-    size = int(found[1], 0 if "x" in found[1] else 10) * base ** "_kmgtp".index(found[2] or "_")
-    return size if size < 2**63 else None
 
 
 @dataclass(frozen=True)

@@ -175,6 +175,7 @@ class VirtualTarget(Target):
                     loads = [phase.workload for phase in group]
                     depth = sum(load.queue_depth * load.queues for load in loads)
                     whole: dict[str, Any] = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0}
+                    whole |= {"fsync": None}  # which excludes a rate
                     load = group[0].workload
                     if load.zones:  # appends may have any depth
                         whole |= {"zone_op": "append", "zone_fill_percent": 100}
