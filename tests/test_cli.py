@@ -536,6 +536,9 @@ def test_total_is_weighted_by_the_estimates() -> None:
     assert total.percentage == pytest.approx(90)
     shown.started(short)
     shown.progressed(short, "run", 30, 60, {})
+    clock[0] = 4000.0
+    shown.progressed(short, "run", 30, 60, {})
+    assert shown.expected == "about 1 h 6 min in total", "a test that stands still tells no more"
     shown.ended(short, "cancelled")
     assert total.percentage == pytest.approx(90), "a cancelled test is not done"
     shown.end()

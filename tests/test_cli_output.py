@@ -25,6 +25,7 @@ CASES = {
     "report": "a --no-competitors",
     "open": "a",
     "compare": "a b",
+    "rank": "jobs.fio --drives sm951-nvme-128 --fresh",
     "drives": "",
     "suites": "",
     "new-drive": "mine --like sm951-ahci-512",
@@ -47,7 +48,7 @@ CASES = {
     "doctor": "",
 }
 """Words with which a command runs for a moment; `a` and `b` are results."""
-SLOW = ("size", "age", "array", "validate", "prepare")
+SLOW = ("rank", "size", "age", "array", "validate", "prepare")
 ELSEWHERE = {
     "check-trim": "test_trim.py",
     "trace record": "test_trace_record.py",
@@ -100,6 +101,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two results, a trace and an output of fio."""
     folder = tmp_path_factory.mktemp("prepared")
     shutil.copy(here.DATA / "fio/3.39-answers.json", folder / "fio.json")
+    (folder / "jobs.fio").write_text("[reads]\nrw=randread\nruntime=1\ntime_based")
     made_result.make(folder / "a", only=("random-read",))
     done = here.drivebay(
         *["trace", "synth", "light", "--scale", "0.001", "--out", "light.csv"], cwd=folder

@@ -176,7 +176,8 @@ class ReviewProgress(Display):
         self._mutex = threading.Lock()
         self._weights = {step.test.id: step.estimate_s for step in plan.steps}
         self._done_s, self._begun = 0.0, self.bars.get_time()
-        self._about_s = plan.total_s / jobs
+        self._about_s = self._total_s = plan.total_s / jobs
+        self._done_share = 0.0
         about = f"about {units.duration(self._about_s)}"
         self.expected = f"{about} in total"
         self._total = self.bars.add_task("total", total=1.0, now=about)
@@ -228,10 +229,13 @@ class ReviewProgress(Display):
         running = [self._weights[id_] * self._share(t) for id_, (_, t) in self._running.items()]
         share = (self._done_s + sum(running)) / sum(self._weights.values())
         seconds = self.bars.get_time() - self._begun
-        if seconds >= LEARNING_S:
+        # While no test moves, the time tells nothing about the rest.
+        if seconds >= LEARNING_S and share > self._done_share:
             sure_s = max(SURE_S, SURE_SHARE * self._about_s)
             slower = (seconds + sure_s) / (share * self._about_s + sure_s)
-            self.expected = f"about {units.duration(self._about_s * slower)} in total"
+            self._total_s = self._about_s * slower
+        self._done_share = max(share, self._done_share)
+        self.expected = f"about {units.duration(max(self._total_s, seconds))} in total"
         self.bars.update(self._total, completed=share, now=self.expected)
 
 

@@ -33,7 +33,7 @@ OVERWRITES = Workload(
 @dataclass(frozen=True)
 class Ranked:
     """Figures of a drive under one load. `percentiles_us` is by percentile, None if there are too
-    few I/Os. `rank` is the range of places that the intervals of the rate allow; None for a
+    few I/Os; empty for a load with syncs, whose times are not in them. `rank` is the range of places that the intervals of the rate allow; None for a
     stand-in.
     """
 
@@ -108,7 +108,7 @@ def _rows(worker: Worker, test: Test, profile: Profile, fresh: bool) -> list[Ran
                     step.iops,
                     step.rate_mb_s,
                     fidelity.around(step.iops, kind) if known else None,
-                    step.percentiles_us,
+                    {} if phase.workload.fsync else step.percentiles_us,
                     step.waf,
                     unsteady(phase),
                     profile.stand_in is not None,
