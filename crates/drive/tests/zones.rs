@@ -495,6 +495,12 @@ fn a_finish_writes_the_rest_and_a_reset_costs_what_was_written() {
         let expected = 1.0 + 100.0 * gib * share as f64 / 8.0 + close;
         assert!((ms / expected - 1.0).abs() < 0.05, "{share}/8: {ms} ms, {expected} expected");
     }
+    let (empty, _) = of(0, Op::ZoneReset);
+    assert!(empty < 0.1, "{empty} ms for an empty zone");
+    let mut device = wide().device();
+    let opened = one_by_one(&mut device, [zone_op(Op::ZoneOpen, 0)]);
+    let ms = one_by_one(&mut device, [zone_op(Op::ZoneReset, 0)]).since(opened).0 as f64 / 1e6;
+    assert!((ms - 1.0).abs() < 0.05, "{ms} ms for an open zone without data");
 }
 
 /// A reset that takes milliseconds lets reads and writes pass between slices, and takes longer for

@@ -43,7 +43,10 @@ impl PageMappedMedia {
                 let end = io.lba + (1 << self.page_shift);
                 self.commit(zone..end, usize::from(io.handle), begin, path)?
             }
-            Op::ZoneReset if io.sectors > 0 => self.reset_zone(&zones, from, io, is_active, path),
+            // A zone that was opened has blocks, written or not.
+            Op::ZoneReset if io.sectors > 0 || is_active => {
+                self.reset_zone(&zones, from, io, is_active, path)
+            }
             _ => {
                 path.left = Nanos::ZERO;
                 self.run_ftl_core(from, |costs| costs.write_command, path)
