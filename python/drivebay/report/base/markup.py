@@ -285,8 +285,8 @@ def _bar(row: Bar, top: float) -> Html:
     texts.append(el("small", row.itself.link if row.itself else None, row.detail))
     cell = el(
         "td",
-        el("span", fill, drawn, el("em", row.mark) if row.mark else None, class_="track"),
-        el("span", texts, class_="value"),
+        el("span", fill, drawn, class_="track"),
+        el("span", texts, el("em", row.mark) if row.mark else None, class_="value"),
     )
     low_end, high_end = row.ends or (None, None)
     numbers = {"value": row.value, "spread": row.spread, "low": low_end, "high": high_end}
