@@ -326,12 +326,13 @@ const DrivebayBench = (() => {
   const near = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) {
       if (!isIntersecting) continue;
-      near.unobserve(target);
-      build(target, tests.find((test) => test.key === target.dataset.test));
+      build(target);
     }
   }, { rootMargin: "400px" });
 
-  const build = (section, test) => {
+  const build = (section) => {
+    const test = tests.find(({ key }) => key === section.dataset.test);
+    near.unobserve(section);
     const drives = state.drives.filter((key) => byKey.get(key).tests.includes(test.key));
     const without = state.drives.filter((key) => !drives.includes(key)).map((key) => byKey.get(key).name);
     section.dataset.drives = drives.join(",");
@@ -365,7 +366,12 @@ const DrivebayBench = (() => {
 
   // --- colours, width, paper ----------------------------------------------------------------------
 
-  follow(() => { for (const figure of live) if (figure.isConnected) figure.paint(); });
+  const paint = () => { for (const figure of live) if (figure.isConnected) figure.paint(); };
+  // Bars of all tests are printed; charts where they have been loaded.
+  follow(paint, () => {
+    document.querySelectorAll("[data-test]:not([data-built])").forEach(build);
+    paint();
+  });
 
   // A chart exists only after its section is filled: a link to it scrolls to the section first.
   const go = (id) => {
