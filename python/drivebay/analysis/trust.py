@@ -127,7 +127,7 @@ def agreement(drive: str | None) -> str:
     predicted, share = scores[drive]["n_predicted"], scores[drive]["within_share"]
     text = f"{len(rows) - len(off)} of {len(rows)} published figures within their bounds"
     if predicted and share is not None:
-        text += f"; of the {predicted} predicted ones {100 * share:.0f} %"
+        text += f", {round(predicted * share)} of {predicted} that were predicted"
     named = [f"{row['test']}, {row['metric']} {row['error_pct'] or 0.0:+.1f} %" for row in far]
     text += f". Largest errors: {'; '.join(named)}" if named else ""
     return f"drivebay validate {drive}: {text}"
