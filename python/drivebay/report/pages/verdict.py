@@ -290,15 +290,17 @@ def _error(miss: trust.Answer) -> dict[str, Any]:
 def _range(entry: Entry) -> list[Sentence]:
     """Lowest and highest of all trusted data rates."""
     rates = [
-        (figure.value, inside(measured.test.title))
+        (figure.value, inside(measured.test.title), figure.label.partition(", ")[2])
         for measured in entry.review.tests.values()
         for figure in measured.figures.values()
         if figure.unit == "MB/s" and figure.value and not doubt(entry, measured, figure.key)
     ]
     if len(rates) < 2:
         return []
-    (high, fastest), (low, slowest) = max(rates), min(rates)
-    return [Sentence("range", low=low, slowest=slowest, high=high, fastest=fastest)]
+    (high, *fastest), (low, *slowest) = max(rates), min(rates)
+    # Loads of one test are told apart by their own names.
+    which = 1 if fastest[0] == slowest[0] and fastest[1] and slowest[1] else 0
+    return [Sentence("range", low=low, slowest=slowest[which], high=high, fastest=fastest[which])]
 
 
 # --- the conclusion -------------------------------------------------------------------------------
