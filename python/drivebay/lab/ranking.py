@@ -79,7 +79,8 @@ def rank(
                 measured[row.test, row.load].append(row)
         ended(profile.name)
 
-    Pool(os.cpu_count() or 1).run(profiles, measure, interrupted=Interrupted("interrupted", None))
+    interrupted = Interrupted("interrupted", "name fewer drives: drivebay rank LOAD --drives NAMES")
+    Pool(os.cpu_count() or 1).run(profiles, measure, interrupted=interrupted)
     return list(map(_in_order, measured.values())), refused
 
 
