@@ -128,7 +128,8 @@ def agreement(drive: str | None) -> str:
     text = f"{len(rows) - len(off)} of {len(rows)} published figures within their bounds"
     if predicted and share is not None:
         text += f", {round(predicted * share)} of {predicted} that were predicted"
-    named = [f"{row['test']}, {row['metric']} {row['error_pct'] or 0.0:+.1f} %" for row in far]
+    errors = [f" {row['error_pct']:+.1f} %" if row["error_pct"] else "" for row in far]
+    named = [f"{r['test']}, {r['metric']}{error}" for r, error in zip(far, errors, strict=True)]
     text += f". Largest errors: {'; '.join(named)}" if named else ""
     return f"drivebay validate {drive}: {text}"
 
