@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,6 @@ def compare(
         return
     last = ""
     cells = []
-    notes: dict[str, None] = {}
     for row in rows:
         known = figures[row["test_id"], row["label"], row["unit"]]
         base, *others = row["values"]
@@ -80,16 +79,26 @@ def compare(
         for place, figure in known.items():
             if figure.value is None:
                 values[place] = figure.missing
-                if figure.note:
-                    notes[f"{figure.test_id}, {names[place]}: {figure.note}"] = None
         cells.append((test, row["label"], row["unit"], *values))
     table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(names)))
-    for note in notes:
+    for note in _notes(figures.values(), names):
         show(note)
     different = dict.fromkeys(row["test_id"] for row in rows if row["run_differently"])
     if different:
         reason = "run differently (another suite or a shortened run), so no difference is shown:"
         show("", reason, ", ".join(different))
+
+
+def _notes(figures: Iterable[dict[int, Headline]], names: Sequence[str]) -> list[str]:
+    """Reasons for missing values, one line for each test, reason and result."""
+    notes = {
+        f"{figure.test_id}, {names[place]}: {figure.note}": None
+        for known in figures
+        if len(known) > 1
+        for place, figure in known.items()
+        if figure.value is None and figure.note
+    }
+    return list(notes)
 
 
 def _compare_loads(

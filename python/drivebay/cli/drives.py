@@ -75,7 +75,7 @@ def drives(
         virtual = [_summary(profile) for profile in catalog]
         print_json({"drives": virtual, "devices": [asdict(d) for d in devices]}, default=str)
         return
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for kind, group in groupby(catalog, key=lambda profile: profile.drive_class):
         for at, p in enumerate(group):
             size = units.si_bytes(p.capacity_bytes)

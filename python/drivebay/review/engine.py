@@ -226,7 +226,8 @@ class _Pool:
                 announced.set()
                 self._sink.stopping()
 
-        works = [partial(self._run_queue, self._first), *[self._worker] * (workers - 1)]
+        works: list[Callable[[], object]] = [partial(self._run_queue, self._first)]
+        works += [self._worker] * (workers - 1)
         threads.together(works, stop=stop, signalled=signalled)
         if signalled.is_set() and any(step.state != "done" for step in self._folder.manifest.steps):
             self._folder.log("interrupted")
