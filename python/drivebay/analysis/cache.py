@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drivebay.analysis.figures import TOO_SHORT, Figure, Measured, PhaseFigures, by_key, sampled
+from drivebay.analysis.figures import TOO_SHORT, Figure, Measured, Phases, by_key, mean_of
 from drivebay.analysis.phases import of_any_phase, of_phases
 from drivebay.analysis.timeline import Spread, Timeline, fall_second, spread
 from drivebay.definitions.suites import Test, spoken
@@ -52,7 +52,7 @@ def levels(timeline: Timeline) -> list[Level]:
     return found_levels
 
 
-def cache(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+def cache(test: Test, phases: Phases) -> Measured:
     """The levels of each phase, then the figures that every phase has."""
     alone = len(phases) == 1
     rows: list[Figure] = []
@@ -71,10 +71,8 @@ def _of_levels(known: list[Level], key: str, suffix: str) -> list[Figure]:
     for place, (name, position, size, written) in enumerate(NAMES):
         level = known[place] if place < len(known) else None
         some, note = (level.rate, "") if level else (None, none)
-        mean = some.mean if some else None
-        rows.append(
-            sampled(f"rate_{name}{key}", f"Data rate {position}{suffix}", mean, "MB/s", some, note)
-        )
+        rate = f"Data rate {position}{suffix}"
+        rows.append(mean_of(f"rate_{name}{key}", rate, some, "MB/s", note))
         label = f"{written}{suffix}"
         if size and level and place + 1 < len(known):
             gb, mb_s, n = level.written_gb, level.rate.mean, level.rate.n

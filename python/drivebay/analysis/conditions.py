@@ -87,13 +87,5 @@ def conditions(result: Result) -> Conditions:
         missed += telemetry.get("missed_seconds", 0)
         link = recorded.get("link") or link
         host = recorded.get("host") or host
-    return Conditions(
-        warnings=tuple(ValidityWarning(sentence, tuple(ids)) for sentence, ids in tests.items()),
-        interruptions=interruptions,
-        absent=absent,
-        read=tuple(read),
-        seconds=seconds,
-        missed_seconds=missed,
-        link=link,
-        host=host,
-    )
+    warnings = tuple(ValidityWarning(sentence, tuple(ids)) for sentence, ids in tests.items())
+    return Conditions(warnings, interruptions, absent, tuple(read), seconds, missed, link, host)

@@ -67,6 +67,11 @@ def sampled(
     return Figure(key, label, value, unit, sd, SD, n, note=note)
 
 
+def mean_of(key: str, label: str, some: Spread | None, unit: str, note: str = "") -> Figure:
+    """The mean of 1 s samples; without samples `note` gives the reason."""
+    return sampled(key, label, some.mean if some else None, unit, some, note)
+
+
 def rate(key: str, label: str, step: Step) -> Figure:
     """A phase's data rate."""
     return sampled(key, label, step.rate_mb_s, "MB/s", step.rate)
@@ -101,6 +106,9 @@ class PhaseFigures:
     directions: Mapping[str, Histogram] = field(default_factory=dict)
 
 
+Phases = tuple[PhaseFigures, ...]
+
+
 @dataclass(frozen=True)
 class Measured:
     """Figures of one test by key, in display order; `main` are those of the short table.
@@ -110,7 +118,7 @@ class Measured:
     """
 
     test: Test
-    phases: tuple[PhaseFigures, ...]
+    phases: Phases
     figures: Mapping[str, Figure]
     main: tuple[str, ...] = ()
     consistency: Consistency | None = None

@@ -44,14 +44,11 @@ def rows_of(
     published figure.
     """
     compared = {row.metric: row for row in _mapped(measured, suite, drive) if row.primary}
-    keys = list(measured.main)
-    keys += [key for key in compared if key not in keys]
-    order = list(measured.figures)
-    keys.sort(key=lambda key: order.index(key) if key in order else len(order))
+    shown = {*measured.main, *compared}
     return tuple(
-        _row(measured, measured.figures[key], compared.get(key), shortened=shortened)
-        for key in keys
-        if key in measured.figures
+        _row(measured, figure, compared.get(key), shortened=shortened)
+        for key, figure in measured.figures.items()
+        if key in shown
     )
 
 

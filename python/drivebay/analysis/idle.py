@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from drivebay.analysis.figures import SD, Figure, Measured, PhaseFigures, by_key, per_io
+from drivebay.analysis.figures import SD, Figure, Measured, PhaseFigures, Phases, by_key, per_io
 from drivebay.analysis.phases import absent, of_each
 from drivebay.definitions.suites import Test
 
-Phases = tuple[PhaseFigures, ...]
 WOKEN = "woken"
 CUT = "the load is shorter than the idle time, as with --quick: power needs the full test"
 # Share of a rest that the load must cover for its power to be computed; a load may end a little

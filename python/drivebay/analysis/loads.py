@@ -14,29 +14,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drivebay.analysis import ladder
-from drivebay.analysis.figures import (
-    Figure,
-    Measured,
-    PhaseFigures,
-    by_key,
-    iops,
-    per_io,
-    rate,
-    sampled,
-)
+from drivebay.analysis.figures import Figure, Measured, Phases, by_key, iops, mean_of, per_io, rate
 from drivebay.analysis.groups import NAMES, by_age, by_mix, mix_words
 from drivebay.analysis.phases import absent, of_any_phase, of_each, of_phases
 from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Test, spoken
-
-Phases = tuple[PhaseFigures, ...]
 
 
 def mixes(test: Test, phases: Phases) -> Measured:
     """Mean and extremes over the mixes, then the rate and IOPS of each."""
     mean = ladder.mean_rate([phase.step for phase in phases])
     label, note = f"Mean of {len(phases)} mixes", "" if phases else "no mix was run"
-    rows = [sampled("mean_rate", label, mean.mean if mean else None, "MB/s", mean, note)]
+    rows = [mean_of("mean_rate", label, mean, "MB/s", note)]
     for key, extreme, pick in (("lowest", "Lowest", min), ("highest", "Highest", max)):
         if phases:
             picked = pick(phases, key=lambda phase: phase.step.rate_mb_s)
@@ -79,13 +68,11 @@ def loads(test: Test, phases: Phases) -> Measured:
         note = "" if points is not None else "a required phase has no data rate"
         key, n = f"score_{score.key}", len(score.terms)
         scores.append(Figure(key, score.label, points, "points", n=n, n_kind="phases", note=note))
-    main = [row.key for row in scores] or [_main(phase, len(phases) == 1) for phase in phases]
+    main = [row.key for row in scores]
+    for phase in () if scores else phases:
+        kind = "latency_mean" if phase.workload.manages_zones else "rate"
+        main.append(kind if len(phases) == 1 else f"{kind}_{phase.label}")
     return Measured(test, phases, by_key([*scores, *rows]), tuple(main))
-
-
-def _main(phase: PhaseFigures, alone: bool) -> str:
-    kind = "latency_mean" if phase.workload.manages_zones else "rate"
-    return kind if alone else f"{kind}_{phase.label}"
 
 
 def efficiency(test: Test, phases: Phases) -> Measured:

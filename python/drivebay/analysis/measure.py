@@ -22,9 +22,10 @@ from drivebay.analysis.figures import (
     TOO_SHORT,
     Figure,
     Measured,
-    PhaseFigures,
+    Phases,
     by_key,
     iops,
+    mean_of,
     per_io,
     rate,
     sampled,
@@ -34,7 +35,6 @@ from drivebay.analysis.storage_bench import StorageBench
 from drivebay.definitions.suites import Test
 from drivebay.results.records import PhaseResult
 
-Phases = tuple[PhaseFigures, ...]
 RESOLUTION, SECOND = "resolution of the samples", "data of one second"
 
 
@@ -97,17 +97,16 @@ def _consistency(test: Test, phases: Phases) -> Measured:
     same = "" if found.mean_over_sd else lone or "all seconds are equal"
     over = f"Mean divided by standard deviation, {last}"
     rows = [
-        sampled("mean_iops", f"Mean IOPS, {last}", window.mean, "IOPS", window),
+        mean_of("mean_iops", f"Mean IOPS, {last}", window, "IOPS"),
         Figure("sd_iops", f"Standard deviation, {last}", window.sd, "IOPS", n=n, note=lone),
         Figure("mean_over_sd", over, found.mean_over_sd, "", n=n, note=same),
         Figure("lowest_iops", f"Slowest second, {last}", found.lowest, "IOPS", n=n),
     ]
     none = "" if burst else "the rate never dropped below half of its initial value"
     length, resolution = (found.burst_s, 1.0) if found.burst_s else (None, None)
-    mean = burst.mean if burst else None
     name, rest = "Length of the initial burst", "Median IOPS after the burst"
     rows += [
-        sampled("burst_iops", "IOPS of the initial burst", mean, "IOPS", burst, none),
+        mean_of("burst_iops", "IOPS of the initial burst", burst, "IOPS", none),
         Figure("burst_s", name, length, "s", resolution, RESOLUTION, length or 0, note=none),
         sampled("after_burst_iops", rest, found.after_median, "IOPS", found.after, none),
     ]
@@ -137,20 +136,18 @@ def _thermal(test: Test, phases: Phases) -> Measured:
     elif fell and thermal.by_heat is None:
         note = "the target does not report throttling; a full write cache looks the same"
     name = "Data rate before the drop" if fell else "Data rate, no sustained drop"
-    rate_after, none = (after.mean, "") if after else (None, note)
+    none = "" if after else note
     falls, sure = "Time until the rate drops", 1.0 if fell else None
     fall = Figure("throttle_after_s", falls, thermal.fall_s, "s", sure, RESOLUTION, before.n)
-    key, label = "written_before_throttle", "Data written"
-    written = Figure(key, label, None, "GB", None, SECOND, before.n, note=note)
+    label, moved, second, why = "Data written", None, None, note
     if fell:
-        second = thermal.initial.mean / 1e3
-        label = "Data written before the drop"
-        written = Figure(key, label, thermal.moved_gb, "GB", second, SECOND, before.n)
+        label, why = "Data written before the drop", ""
+        moved, second = thermal.moved_gb, thermal.initial.mean / 1e3
     rows = [
         replace(fall, note=note, missing="never"),
-        sampled("initial_rate", name, before.mean, "MB/s", before),
-        sampled("throttled_rate", "Data rate after the drop", rate_after, "MB/s", after, none),
-        written,
+        mean_of("initial_rate", name, before, "MB/s"),
+        mean_of("throttled_rate", "Data rate after the drop", after, "MB/s", none),
+        Figure("written_before_throttle", label, moved, "GB", second, SECOND, before.n, note=why),
     ]
     return Measured(test, phases, by_key(rows + of_phases(phases)), main, thermal=thermal)
 
@@ -187,7 +184,7 @@ def _ladder(test: Test, phases: Phases) -> Measured:
     asked = ", ".join(map(str, depths))
     label = f"Mean of QD {asked}" if len(depths) > 1 else f"Data rate at QD {asked}"
     note = "" if mean else f"some of the queue depths {asked} were not run"
-    rows = [sampled("mean_rate", label, mean.mean if mean else None, "MB/s", mean, note)]
+    rows = [mean_of("mean_rate", label, mean, "MB/s", note)]
     for step in steps:
         depth = step.queue_depth
         rows.append(rate(f"rate_qd{depth}", f"Data rate at QD {depth}", step))

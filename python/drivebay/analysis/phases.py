@@ -11,7 +11,7 @@ import pyarrow as pa
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, stages, steadiness, timeline
 from drivebay.analysis import storage_bench as benches
-from drivebay.analysis.figures import SLOW_MS, Figure, PhaseFigures, iops, per_io, rate, sampled
+from drivebay.analysis.figures import SLOW_MS, Figure, PhaseFigures, iops, mean_of, per_io, rate
 from drivebay.definitions.suites import spoken
 from drivebay.results.records import PhaseResult
 
@@ -25,33 +25,28 @@ def computed(phase: PhaseResult) -> PhaseFigures:
     seconds = timeline.from_table(phase.series, phase.duration_s)
     seconds = timeline.slowed(seconds, stages.heat_percent(phase.stages, seconds.n))
     counts = latency.from_table(phase.histogram)
-    total = phase.reads + phase.writes
+    total, moved = phase.reads + phase.writes, phase.read_bytes + phase.write_bytes
     step = ladders.step(
         phase.label,
         phase.workload.queue_depth,
         seconds,
         counts,
         total_ios=total,
-        total_bytes=phase.read_bytes + phase.write_bytes,
+        total_bytes=moved,
         latency_mean_ns=phase.metrics.get("latency_ns_mean") or _mean_latency_ns(phase.series),
         waf=phase.metrics.get("waf"),
     )
     step = _as_reported(step, phase.metrics)
-    where = stages.shares(phase.stages, total_ios=total)
-    throttled = phase.metrics.get("throttled_s")
-    bench = benches.storage_bench(
-        ios=total, moved_bytes=phase.read_bytes + phase.write_bytes, metrics=phase.metrics
-    )
     return PhaseFigures(
         phase.label,
         phase.workload,
         seconds,
         counts,
-        where,
+        stages.shares(phase.stages, total_ios=total),
         step,
-        throttled,
+        phase.metrics.get("throttled_s"),
         stages.over_time(phase.stages, seconds.ios),
-        bench,
+        benches.storage_bench(ios=total, moved_bytes=moved, metrics=phase.metrics),
         phase.metrics,
         latency.by_direction(phase.histogram),
     )
@@ -189,6 +184,6 @@ def of_power(phases: Sequence[PhaseFigures]) -> list[Figure]:
             break
     n = some.n if some else 0
     return [
-        sampled("power_mean", "Mean power", some.mean if some else None, "W", some, note),
+        mean_of("power_mean", "Mean power", some, "W", note),
         Figure("power_peak", f"Peak power, {basis}", peak, "W", n=n, note=absent(peak)),
     ]

@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drivebay.analysis import latency
-from drivebay.analysis.figures import Figure, Measured, PhaseFigures, by_key, iops, per_io
-from drivebay.analysis.phases import absent, of_amplification, of_phases, percentile
+from drivebay.analysis.figures import Figure, Measured, PhaseFigures, Phases, by_key, iops, per_io
+from drivebay.analysis.phases import of_amplification, of_any_phase, of_phases, percentile
 from drivebay.definitions.suites import Test, spoken
 
-Phases = tuple[PhaseFigures, ...]
 # The percentile that represents a load in the short table.
 SERVED = 99.9
 
@@ -55,12 +54,9 @@ def waf(test: Test, phases: Phases) -> Measured:
 
 
 def _latencies(phase: PhaseFigures) -> list[Figure]:
-    step, suffix = phase.step, f", {spoken(phase.label)}"
-    n, mean = step.total_ios, step.latency_mean_us
-    rows = [iops(f"iops_{phase.label}", f"IOPS{suffix}", step)]
-    name = f"Mean latency{suffix}"
-    rows.append(per_io(f"latency_mean_{phase.label}", name, mean, "µs", n, absent(mean)))
-    key, known = f"_{phase.label}", step.percentiles_us.items()
+    key, suffix = f"_{phase.label}", f", {spoken(phase.label)}"
+    known, n = phase.step.percentiles_us.items(), phase.step.total_ios
+    rows = of_any_phase(phase, alone=False)[1:3]
     rows += [percentile(q, us, n, key, suffix) for q, us in known]
     return rows + (_by_direction(phase) if len(phase.directions) > 1 else [])
 

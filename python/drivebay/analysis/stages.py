@@ -138,9 +138,8 @@ def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
     counts = np.add.reduceat(ios, starts)
     mean: dict[str, Floats] = {}
     for name in ordered(set(names[inside].tolist())):
-        sums = np.zeros(n)
         rows = inside & (names == name)
-        np.add.at(sums, second[rows], ns[rows])
+        sums = np.bincount(second[rows], ns[rows], minlength=n)
         if sums.any():
             with np.errstate(invalid="ignore", divide="ignore"):
                 means = np.add.reduceat(sums, starts) / counts / 1e3

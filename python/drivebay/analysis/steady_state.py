@@ -6,64 +6,83 @@ reached, figures come from the last rounds, and the figure `steady_rounds` says 
 
 from __future__ import annotations
 
-from drivebay.analysis import rounds as roundings
 from drivebay.analysis import timeline
 from drivebay.analysis.figures import (
     SMALL_BLOCK_BYTES,
     TOO_SHORT,
     Figure,
     Measured,
-    PhaseFigures,
+    Phases,
     by_key,
+    mean_of,
     per_io,
-    sampled,
 )
 from drivebay.analysis.phases import of_any_phase, of_phases
-from drivebay.definitions.suites import Test
+from drivebay.analysis.rounds import RoundsFound, Tracked, history
+from drivebay.definitions.suites import Rounds, Test
 
 # Length of the first figure's window: SNIA's rounds take a minute.
 FIRST_S = 60
 
 
-def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+def rounds(test: Test, phases: Phases) -> Measured:
     """Rates and latencies of the last rounds, preceded by the number of rounds."""
     assert test.rounds is not None, "a rounds test has its rule"
-    known = [
-        roundings.PhaseRounds(phase.label, phase.workload.block_bytes, phase.metrics)
-        for phase in phases
-    ]
     large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in phases)
-    course = roundings.rounds(test.rounds, known, large=large)
+    course = _course(test.rounds, phases, large=large)
     rows = [_of_rounds(course, test.rounds.rounds_max)]
     for phase in phases:
         rows += of_any_phase(phase, alone=False)
-        longest = max(roundings.history(phase.metrics, "latency_max_us"), default=None)
-        if longest is not None:
-            last = roundings.history(phase.metrics, "latency_max_us")[-test.rounds.window_rounds :]
+        if longest := history(phase.metrics, "latency_max_us"):
+            last = max(longest[-test.rounds.window_rounds :])
             label = f"Maximum latency, {phase.label}"
-            key, n = f"latency_max_{phase.label}", phase.step.total_ios
-            rows.append(per_io(key, label, max(last), "µs", n))
+            rows.append(
+                per_io(f"latency_max_{phase.label}", label, last, "µs", phase.step.total_ios)
+            )
     quantity = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
     quantity = "rate" if large and quantity == "iops" else quantity
     main = ("steady_rounds", *(f"{quantity}_{label}" for label in test.rounds.tracked))
     return Measured(test, phases, by_key(rows), main, rounds=course)
 
 
-def _of_rounds(course: roundings.RoundsFound | None, most: int) -> Figure:
-    note = "" if course and course.reached else f"steady state was not reached in {most} rounds"
-    count = course.count if course else 0
-    return Figure(
-        "steady_rounds",
-        "Rounds until steady" if course and course.reached else "Rounds, steady state not reached",
-        float(count) if course else None,
-        "",
-        n=count,
-        n_kind="rounds",
-        note=note if course else "too few rounds",
+def _course(rule: Rounds, phases: Phases, *, large: bool) -> RoundsFound | None:
+    """Evaluates the rounds from the phases' metrics; None if there are too few rounds. Loads of
+    `large` blocks are described by their data rate.
+    """
+    rates = {}
+    for phase in phases:
+        scale = phase.workload.block_bytes / 1e6 if large else 1.0
+        rates[phase.label] = tuple(value * scale for value in history(phase.metrics, "iops"))
+    latencies = {phase.label: history(phase.metrics, "latency_us") for phase in phases}
+    values = rates if rule.variable == "iops" else latencies
+    tracked = []
+    for label in rule.tracked:
+        course = values.get(label, ())
+        if (window := rule.window(course)) is None:
+            return None
+        tracked.append(Tracked(**vars(window), label=label, values=course))
+    unit = "MB/s" if large else "IOPS"
+    return RoundsFound(
+        count=len(tracked[0].values),
+        window=rule.window_rounds,
+        reached=all(state.steady for state in tracked),
+        unit=unit if rule.variable == "iops" else "µs",
+        tracked=tuple(tracked),
+        history=rates,
     )
 
 
-def saturation(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+def _of_rounds(course: RoundsFound | None, most: int) -> Figure:
+    label, note = "Rounds until steady", ""
+    if course is None or not course.reached:
+        label = "Rounds, steady state not reached"
+        note = f"steady state was not reached in {most} rounds" if course else "too few rounds"
+    count = course.count if course else 0
+    value = float(count) if course else None
+    return Figure("steady_rounds", label, value, "", n=count, n_kind="rounds", note=note)
+
+
+def saturation(test: Test, phases: Phases) -> Measured:
     """IOPS of the first minute and of the last window, and the total written."""
     rows: list[Figure] = []
     if phases:
@@ -74,8 +93,7 @@ def saturation(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
             ("iops_last", f"IOPS, last {min(round(window_s), line.n):,} s", line.last(window_s)),
         ):
             some = timeline.spread(line.ios[part])
-            mean, note = (some.mean, "") if some else (None, TOO_SHORT)
-            rows.append(sampled(key, label, mean, "IOPS", some, note))
+            rows.append(mean_of(key, label, some, "IOPS", "" if some else TOO_SHORT))
         written = phases[0].step.rate_mb_s * line.seconds_total / 1e3
         rows.append(Figure("written_gb", "Data written", written, "GB", n=line.n))
         rows.append(Figure("length_s", "Length of the run", line.seconds_total, "s", n=line.n))

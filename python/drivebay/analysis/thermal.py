@@ -25,7 +25,6 @@ class Throttling:
 
     start_s: int
     seconds: int
-    longest_s: int
     rate: Spread
     other: Spread
 
@@ -87,9 +86,7 @@ def _throttling(timeline: Timeline) -> Throttling | None:
     slow, other = spread(rate[cut]), spread(rate[~cut])
     if slow is None or other is None:
         return None
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], cut.astype(int), [0]])))
-    longest = int((edges[1::2] - edges[::2]).max())
-    return Throttling(int(edges[0]), slow.n, longest, slow, other)
+    return Throttling(int(np.flatnonzero(cut)[0]), slow.n, slow, other)
 
 
 def _at(values: np.ndarray, second: int | None) -> float | None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drivebay.results.records import SENSORS
+from drivebay.results.records import SENSORS, SERIES_SCHEMA
 
 Floats = npt.NDArray[np.float64]
 Marked = npt.NDArray[np.bool_]
@@ -25,10 +25,7 @@ CUT = 0.9
 # guess: throttling that takes a smaller share of the latency is a light step.
 HEAT_PERCENT = 10.0
 
-_KNOWN = {
-    *("second", "phase", "reads", "writes", "read_bytes", "write_bytes"),
-    *("latency_ns_mean", "latency_ns_max", "temperature_c", "power_w", "throttle_stage"),
-}
+_KNOWN = {"phase", *SERIES_SCHEMA.names}
 _PARTIAL_S = 0.05  # a row that covers at least 0.95 s counts as a full second
 
 
@@ -144,10 +141,9 @@ def joined(parts: list[Timeline]) -> Timeline:
         return np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, dtype=kind)])
 
     columns = ("ios", "rate_mb_s", "latency_ms_mean", "latency_ms_max", *SENSORS)
-    further = list(dict.fromkeys(name for part in parts for name in part.more))
     more = {
         name: np.concatenate([part.more.get(name, np.full(part.n, np.nan)) for part in parts])
-        for name in further
+        for name in dict.fromkeys(name for part in parts for name in part.more)
     }
     return Timeline(
         **{name: all_of(name) for name in columns},

@@ -34,17 +34,13 @@ def bench(
         say_unless_quiet(f"bench: {line}")
 
     cases = run_drives(drives, progress) if drives else run_cases(progress)
-    rows = [
-        (
-            case["name"],
-            f"{case['ios_per_s']:,.0f}",
-            f"{case['seconds']:.2f}",
-            units.si_bytes(case["rss_bytes"]),
-            "" if case["waf"] is None else f"{case['waf']:.3f}",
-            *([f"{case['of_reference']:.2f}"] if drives else []),
-        )
-        for case in cases
-    ]
+    rows = []
+    for case in cases:
+        rate, seconds = f"{case['ios_per_s']:,.0f}", f"{case['seconds']:.2f}"
+        waf = "" if case["waf"] is None else f"{case['waf']:.3f}"
+        relative = [f"{case['of_reference']:.2f}"] if drives else []
+        memory = units.si_bytes(case["rss_bytes"])
+        rows.append((case["name"], rate, seconds, memory, waf, *relative))
     heads = ["case", "I/Os per second", "seconds", "peak memory", "write amplification"]
     heads += ["relative to the SM951"] if drives else []
     answer({"cases": cases}, as_json, heads, rows, right=range(1, len(heads)))

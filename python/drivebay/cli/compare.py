@@ -35,30 +35,26 @@ def compare(
     """
     from drivebay import analysis
     from drivebay.analysis.comparable import run_differently
-    from drivebay.cli.folders import shown
+    from drivebay.cli import folders as result_folders
     from drivebay.definitions.suites import Test
 
     if len(folders) < 2:
         raise UserError("compare needs at least two results", "drivebay compare DIR DIR")
     figures: dict[tuple[str, str, str], dict[int, Headline]] = {}
-    names = []
     tests: dict[str, list[Test]] = {}
-    loaded = shown(folders, least=2)
-    folders = [result.folder for result in loaded]
+    loaded = result_folders.shown(folders, least=2)
+    names = result_folders.names(loaded)
     for index, result in enumerate(loaded):
-        names.append(str(result.target.get("title") or result.target["name"]))
         for step in result.done:
             tests.setdefault(step.id, []).append(step.test)
         for figure in analysis.headline(result):
             figures.setdefault((figure.test_id, figure.label, figure.unit), {})[index] = figure
-    if len(set(names)) < len(names):
-        names = [folder.resolve().name for folder in folders]
     rows: list[dict[str, Any]] = [
         {
             "test_id": test_id,
             "label": label,
             "unit": unit,
-            "values": [values[at].value if at in values else None for at in range(len(folders))],
+            "values": [values[at].value if at in values else None for at in range(len(names))],
             "run_differently": run_differently(tests[test_id]),
         }
         for (test_id, label, unit), values in figures.items()
@@ -68,7 +64,8 @@ def compare(
         _compare_loads(loaded, names, as_json=as_json)
         return
     if as_json:
-        print_json({"results": list(map(str, folders)), "names": names, "figures": rows})
+        paths = [str(result.folder) for result in loaded]
+        print_json({"results": paths, "names": names, "figures": rows})
         return
     last = ""
     cells = []
@@ -83,7 +80,7 @@ def compare(
             if figure.value is None:
                 values[place] = figure.missing
         cells.append((test, row["label"], row["unit"], *values))
-    table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(folders)))
+    table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(names)))
     for note in _notes(figures.values(), names):
         show(note)
     different = dict.fromkeys(row["test_id"] for row in rows if row["run_differently"])
@@ -119,9 +116,9 @@ def _compare_loads(
             "review them with the same suite",
         )
     if as_json:
-        folders = [str(result.folder) for result in loaded]
         rows = [{"load": load, "nearest": matches} for load, matches in pairs]
-        print_json({"results": folders, "names": names, "figures": [], "loads": rows})
+        paths = [str(result.folder) for result in loaded]
+        print_json({"results": paths, "names": names, "figures": [], "loads": rows})
         return
     cells = []
     for load, matches in pairs:

@@ -75,37 +75,23 @@ def drives(
         virtual = [_summary(profile) for profile in catalog]
         print_json({"drives": virtual, "devices": [asdict(d) for d in devices]}, default=str)
         return
-    table(
-        ("class", "virtual drive", "capacity", "interface", "media", "title"),
-        [
-            (
-                "" if at else kind,
-                p.name,
-                units.si_bytes(p.capacity_bytes),
-                p.interface,
-                p.media,
-                p.title,
-            )
-            for kind, group in groupby(catalog, key=lambda profile: profile.drive_class)
-            for at, p in enumerate(group)
-        ],
-    )
+    rows: list[tuple[str, ...]] = []
+    for kind, group in groupby(catalog, key=lambda profile: profile.drive_class):
+        for at, p in enumerate(group):
+            size = units.si_bytes(p.capacity_bytes)
+            rows.append(("" if at else kind, p.name, size, p.interface, p.media, p.title))
+    table(("class", "virtual drive", "capacity", "interface", "media", "title"), rows)
     print("(stand-in): little is published about the drive; drivebay drives NAME says what\n")
     if not devices:
         print("no block devices on this machine")
         return
-    table(
-        ("device", "capacity", "interface", "model", "serial", "contents that forbid a test"),
-        [
-            (
-                str(device.path),
-                units.si_bytes(device.capacity_bytes),
-                *(part or "" for part in (device.interface, device.model, device.serial)),
-                _forbids(device),
-            )
-            for device in devices
-        ],
-    )
+    rows = []
+    for device in devices:
+        size = units.si_bytes(device.capacity_bytes)
+        known = [part or "" for part in (device.interface, device.model, device.serial)]
+        rows.append((str(device.path), size, *known, _forbids(device)))
+    heads = ("device", "capacity", "interface", "model", "serial", "contents that forbid a test")
+    table(heads, rows)
 
 
 def _summary(profile: Profile) -> dict[str, Any]:

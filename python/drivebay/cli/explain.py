@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
     from drivebay.analysis.explain import Explained
+    from drivebay.results import Result
 
 app = options.Verb()
 
@@ -42,29 +44,27 @@ def explain(
       drivebay report DIR OTHER_DIR --out both.html     as charts
       drivebay explain DIR thermal-write --json
     """
+    from drivebay import results
     from drivebay.analysis import explain as explaining
+    from drivebay.cli import folders
 
-    first = _explained(folder, test)
-    second = None if against is None else _explained(against, test)
-    names = _names(folder, against)
-    if second is None:
-        sentences = list(first.sentences)
-    else:
-        sentences = list(explaining.compared(first, second, a_name=names[0], b_name=names[1]))
+    loaded = [results.load(path) for path in (folder, against) if path is not None]
+    explained = [_explained(result, test) for result in loaded]
+    names = [folder.name] if against is None else folders.names(loaded)
+    drives = [_as_dict(entry, name) for entry, name in zip(explained, names, strict=True)]
+    document: dict[str, Any] = {"test": test, "drives": drives}
+    sentences = explained[0].sentences
+    if against is not None:
+        sentences = explaining.compared(*explained, a_name=names[0], b_name=names[1])
+        gaps = [asdict(gap) | {"us": gap.us} for gap in explaining.gaps(*explained)]
+        document |= {"gaps": gaps, "sentences": list(sentences)}
     if as_json:
-        drives = [_as_dict(first, names[0])]
-        document: dict[str, Any] = {"test": first.test_id, "drives": drives}
-        if second is not None:
-            drives.append(_as_dict(second, names[1]))
-            gaps = explaining.gaps(first, second)
-            document["gaps"] = [asdict(gap) | {"us": gap.us} for gap in gaps]
-            document["sentences"] = sentences
         print_json(document)
         return
-    if second is None:
-        _table(first)
+    if against is None:
+        _table(explained[0])
     else:
-        _side_by_side(first, second, names)
+        _side_by_side(explained, names)
     print("", *map(_wrapped, sentences), sep="\n")
 
 
@@ -73,14 +73,12 @@ LOADS_ON_A_LINE = 4
 WIDTH = 80
 
 
-def _explained(folder: Path, test: str) -> Explained:
+def _explained(result: Result, test: str) -> Explained:
     """Returns the test's stages; raises UserError if it has none."""
-    from drivebay import results
     from drivebay.analysis import explain as explaining
     from drivebay.analysis.measure import measure
 
-    result = results.load(folder)
-    known = [step.id for step in result.steps]
+    folder, known = result.folder, [step.id for step in result.steps]
     if test not in known:
         close = difflib.get_close_matches(test, known, n=1)
         raise UserError(
@@ -100,19 +98,6 @@ def _explained(folder: Path, test: str) -> Explained:
             "review a virtual drive, for example: drivebay review sm951-ahci-512",
         )
     return explained
-
-
-def _names(folder: Path, against: Path | None) -> tuple[str, str]:
-    """Names of both results: their titles if these differ, else their folders."""
-    from drivebay import results
-
-    if against is None:
-        return (folder.name, "")
-    pair = [results.read_manifest(path).target for path in (folder, against)]
-    titles = [str(target.get("title") or target["name"]) for target in pair]
-    if titles[0] == titles[1]:
-        return (folder.resolve().name, against.resolve().name)
-    return (titles[0], titles[1])
 
 
 def _table(explained: Explained) -> None:
@@ -163,11 +148,12 @@ def _busy(explained: Explained) -> None:
     table(("busy", *parts), rows, right=tuple(range(1, len(parts) + 1)))
 
 
-def _side_by_side(a: Explained, b: Explained, names: tuple[str, str]) -> None:
+def _side_by_side(explained: Sequence[Explained], names: Sequence[str]) -> None:
     """Prints one row per load and stage: both drives, and the stage's part of the gap."""
     from drivebay.analysis import explain as explaining
     from drivebay.analysis.stages import ordered
 
+    a, b = explained
     others = {load.label: load for load in b.loads}
     rows: list[tuple[str, ...]] = []
     shared = [load for load in a.loads if load.label in others]

@@ -39,3 +39,10 @@ def shown(folders: Sequence[Path], least: int = 1) -> list[results.Result]:
     for failure in problems:
         warn_skipped(failure)
     return loaded
+
+
+def names(loaded: Sequence[results.Result]) -> list[str]:
+    """Names of the results: their titles if these differ, else their folders."""
+    titles = [str(result.target.get("title") or result.target["name"]) for result in loaded]
+    are_unique = len(set(titles)) == len(titles)
+    return titles if are_unique else [result.folder.resolve().name for result in loaded]

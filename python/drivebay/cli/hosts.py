@@ -26,13 +26,11 @@ def hosts(as_json: options.Json = False) -> None:
     if as_json:
         print_json({"hosts": known})
         return
-    table(
-        ("host", "AHCI", "NVMe", "slot", "title"),
-        [
-            (host["name"], _cost(host, "ahci"), _cost(host, "nvme"), _slot(host), host["title"])
-            for host in known
-        ],
-    )
+    rows = [
+        (host["name"], _cost(host, "ahci"), _cost(host, "nvme"), _slot(host), host["title"])
+        for host in known
+    ]
+    table(("host", "AHCI", "NVMe", "slot", "title"), rows)
     print('\nAHCI, NVMe: processor time per command; "serial": the part that blocks others.')
 
 

@@ -275,10 +275,7 @@ def together(
 
 CATALOG_NAME = "Catalog name (see: drivebay drives) or path of a profile (.toml)"
 ANY_DRIVE = "Catalog name (see: drivebay drives), path of a profile (.toml), file or block device."
-Drive = Annotated[
-    str,
-    argument("DRIVE", ANY_DRIVE, autocompletion=complete.drives),
-]
+Drive = Annotated[str, argument("DRIVE", ANY_DRIVE, autocompletion=complete.drives)]
 Json = Annotated[bool, flag("--json", "Print JSON for scripts.")]
 Seed = Annotated[int, option("N", "Seed of all random choices.", show_default=True)]
 Jobs = Annotated[

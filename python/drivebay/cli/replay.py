@@ -16,12 +16,7 @@ from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import answer, known, number, say, say_notes
 from drivebay.cli.target import check_options, is_virtual, target_factory, typed_yes
 from drivebay.common import units
-from drivebay.common.errors import (
-    EXIT_CHECK_FAILED,
-    DrivebayError,
-    Interrupted,
-    UserError,
-)
+from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, Interrupted, UserError
 from drivebay.common.files import system_errors
 from drivebay.common.threads import repeated
 

@@ -17,16 +17,6 @@ import typer
 from drivebay.cli import complete, options, output
 from drivebay.cli import target as targets
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import (
-    interval_in_percent,
-    number,
-    print_json,
-    say_unless_quiet,
-    short,
-    show,
-    show_wrapped,
-    table,
-)
 from drivebay.common import units
 from drivebay.common.errors import DrivebayError, Interrupted, UserError
 
@@ -74,11 +64,7 @@ app = options.Verb()
 class Options:
     """Values from the command line."""
 
-    drive: str | None = argument(
-        "DRIVE",
-        options.ANY_DRIVE,
-        autocompletion=complete.drives,
-    )
+    drive: str | None = argument("DRIVE", options.ANY_DRIVE, autocompletion=complete.drives)
     suite: str | None = option(
         "NAME_OR_FILE",
         "Name of a suite (see: drivebay suites) or your own .toml file. "
@@ -351,7 +337,7 @@ def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:
 def _say_plan(target: Target, plan: Plan) -> None:
     targets.say_what_is_lost(target)
     parts = [(step.test.id, step.estimate_s) for step in plan.steps] + [("total", plan.total_s)]
-    say_unless_quiet(*(f"        {name:<24} about {units.duration(s)}" for name, s in parts))
+    output.say_unless_quiet(*(f"        {name:<24} about {units.duration(s)}" for name, s in parts))
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -372,7 +358,7 @@ def _summarize(folder: Path, given: Options) -> None:
     figures = list(computed.headline)
     conditions = analysis.conditions(result)
     if given.as_json:
-        print_json(
+        output.print_json(
             {
                 "result": str(folder),
                 "report": str(page),
@@ -388,18 +374,18 @@ def _summarize(folder: Path, given: Options) -> None:
     if len(printed) < len(figures):
         print(f"{len(figures) - len(printed)} more figures: see the report, or use --all\n")
     if result.quick:
-        show_wrapped(SHORTENED)
+        output.show_wrapped(SHORTENED)
         print()
     if verdict := sentences(entries([computed])[0], ()):
         for sentence in verdict:
-            show_wrapped(sentence)
+            output.show_wrapped(sentence)
         print()
     _print_conditions(conditions, tests=len(result.done))
-    show(f"result  {short(folder)}", f"report  {short(page)}")
+    output.show(f"result  {output.short(folder)}", f"report  {output.short(page)}")
     if comparison is not None:
-        show(f"compare {short(comparison)}")
+        output.show(f"compare {output.short(comparison)}")
     if agreement := analysis.agreement(computed.drive if result.simulated else None):
-        show_wrapped(agreement)
+        output.show_wrapped(agreement)
 
 
 def _compare_with_baseline(folder: Path, given: Path | None, *, intervals: bool) -> Path | None:
@@ -413,7 +399,7 @@ def _compare_with_baseline(folder: Path, given: Path | None, *, intervals: bool)
         return None
     baseline = given or next(_baselines(folder, manifest), None)
     if baseline is None:
-        say_unless_quiet(
+        output.say_unless_quiet(
             "hint: to compare with the unmodified drive, review that one too: "
             f"drivebay review {shlex.quote(str(manifest.target['drive']))}"
         )
@@ -465,9 +451,10 @@ def _print_headline(figures: Sequence[Headline]) -> None:
     for figure in figures:
         value = figure.missing
         if figure.value is not None:
-            value = f"{number(figure.value)} {figure.unit}".strip()
-        spread = "" if figure.spread is None else f"± {number(figure.spread)}"
-        spread = interval_in_percent(figure.value, figure.interval) or figure.unlike or spread
+            value = f"{output.number(figure.value)} {figure.unit}".strip()
+        spread = "" if figure.spread is None else f"± {output.number(figure.spread)}"
+        interval = output.interval_in_percent(figure.value, figure.interval)
+        spread = interval or figure.unlike or spread
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None
         name = "" if figure.test_id == last else figure.test_id
@@ -478,18 +465,18 @@ def _print_headline(figures: Sequence[Headline]) -> None:
             rows.append((name, figure.label, value, spread, count, published, _error(figure)))
             continue
         if name:
-            show(name)
-        show(f"  {figure.label}", f"    {value} {spread}".rstrip())
+            output.show(name)
+        output.show(f"  {figure.label}", f"    {value} {spread}".rstrip())
         if figure.published_text:
-            show(f"    published {figure.published_text}  {_error(figure)}".rstrip())
+            output.show(f"    published {figure.published_text}  {_error(figure)}".rstrip())
     if not narrow:
         headers = ("test", "figure", "result", "±", "n", "published", "error")
         used = [at for at in range(len(headers)) if any(row[at] for row in rows)]
         kept = [tuple(row[at] for at in used) for row in rows]
         right = tuple(used.index(at) for at in (2, 3, 4) if at in used)
-        table([headers[at] for at in used], kept, right=right)
+        output.table([headers[at] for at in used], kept, right=right)
     for note in notes:
-        show_wrapped(note, "note  ")
+        output.show_wrapped(note, "note  ")
     print()
 
 
@@ -509,10 +496,10 @@ def _print_conditions(conditions: Conditions, *, tests: int) -> None:
         ids = "" if len(warning.test_ids) == tests else ", ".join(warning.test_ids)
         less = f"weaker in {others} more test{'s' if others > 1 else ''}" if others else ""
         ids = "; ".join(filter(None, (ids, less)))
-        show_wrapped(warning.sentence + (f" ({ids})" if ids else ""), "warning ")
+        output.show_wrapped(warning.sentence + (f" ({ids})" if ids else ""), "warning ")
     for test_id, count in conditions.interruptions.items():
         times = "once" if count == 1 else f"{count} times"
-        show_wrapped(
+        output.show_wrapped(
             f"{test_id} was interrupted {times} and restarted from the beginning", "note    "
         )
     if conditions.warnings or conditions.interruptions:
@@ -547,7 +534,7 @@ def _list(ctx: typer.Context, given: Options) -> None:
             }
             for test in chosen
         ]
-        print_json({"suite": suite.name, "title": suite.title, "tests": rows})
+        output.print_json({"suite": suite.name, "title": suite.title, "tests": rows})
         return
     print(f"{suite.name}: {suite.title}")
     here = ["on this drive"] if estimates else []

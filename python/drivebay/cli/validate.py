@@ -51,10 +51,7 @@ def validate(
 
     plan = load_plan().of_drives(drives or []).only(rows or [])
     with status() as show:
-        runs = run_all(
-            plan,
-            progress=lambda done, count: show(f"{done} of {count} drive states"),
-        )
+        runs = run_all(plan, progress=lambda done, count: show(f"{done} of {count} drive states"))
     judged = judge(plan, runs)
     document = tables.as_json(judged)
     if as_json:

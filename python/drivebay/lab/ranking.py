@@ -33,8 +33,8 @@ OVERWRITES = Workload(
 @dataclass(frozen=True)
 class Ranked:
     """Figures of a drive under one load. `percentiles_us` is by percentile, None if there are too
-    few I/Os; empty for a load with syncs, whose times are not in them. `rank` is the range of places that the intervals of the rate allow; None for a
-    stand-in.
+    few I/Os; empty for a load with syncs, whose times are not in them. `rank` is the range of
+    places that the intervals of the rate allow; None for a stand-in.
     """
 
     drive: str

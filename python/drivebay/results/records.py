@@ -64,19 +64,12 @@ def one_second_series(**columns: Any) -> pa.Table:
 
 def core_histogram(**directions: Any) -> pa.Table:
     """Makes the table of the core's histograms (`_core.Histogram`), by direction."""
-    return pa.concat_tables(
-        pa.table(
-            {
-                "direction": [direction] * len(latency.count),
-                **{
-                    name: getattr(latency, name).astype("int64")
-                    for name in HISTOGRAM_SCHEMA.names[1:]
-                },
-            },
-            schema=HISTOGRAM_SCHEMA,
-        )
-        for direction, latency in directions.items()
-    )
+    tables = []
+    for direction, bins in directions.items():
+        columns = {name: getattr(bins, name).astype("int64") for name in HISTOGRAM_SCHEMA.names[1:]}
+        columns["direction"] = [direction] * len(bins.count)
+        tables.append(pa.table(columns, schema=HISTOGRAM_SCHEMA))
+    return pa.concat_tables(tables)
 
 
 def flushed(count: int, latency_ns_sum: float) -> dict[str, float]:

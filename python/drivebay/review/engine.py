@@ -95,13 +95,25 @@ def run(
             target.check(now)
             if larger := suite.larger_than(target.capacity_bytes):
                 sink.warn(f"{', '.join(larger)}: made for larger drives; their loads use all of it")
-        with _open_folder(target, suite, out, seed, quick, resume, drive, sink) as folder:
+        content = Manifest(
+            tool=Tool(**provenance.build()),
+            suite=suite,
+            quick=quick,
+            seed=seed,
+            target=resuming.target_block(target, drive),
+            host=provenance.host(),
+            steps=tuple(
+                StepEntry(id=test.id, title=test.title, seed=derived_seed(seed, test.id))
+                for test in suite.tests
+            ),
+        )
+        with _reopened(out, content, sink) if resume else _created(out, content) as folder:
             target.recorded_in(folder.path)
             states = {entry.id: entry.state for entry in folder.manifest.steps}
             tests = tuple(test for test in now if states[test.id] != "done")
             if resume and tests:
                 target.check(tests)
-            _work(target_factory, target, folder, tests, seed=seed, jobs=jobs, sink=sink)
+            _work(target_factory, target, folder, tests, jobs=jobs, sink=sink)
             for line in _waiting_for_modification(folder, modified):
                 sink.warn(line)
             folder.log("finished")
@@ -127,7 +139,6 @@ def _work(
     folder: Folder,
     tests: tuple[Test, ...],
     *,
-    seed: int,
     jobs: int | None,
     sink: Sink,
 ) -> None:
@@ -139,7 +150,7 @@ def _work(
         copies = copies_max(first, workers)
 
         def make(target: Target) -> Target:
-            target.expect(tests, seed=seed, copies_max=copies)
+            target.expect(tests, seed=folder.manifest.seed, copies_max=copies)
             return target
 
         sink.begin(plan, jobs=workers)
@@ -150,55 +161,35 @@ def _work(
             sink.end()
 
 
-def _open_folder(
-    target: Target,
-    suite: Suite,
-    out: Path | None,
-    seed: int,
-    quick: bool,
-    resume: bool,
-    drive: str,
-    sink: Sink,
-) -> Folder:
-    block = resuming.target_block(target, drive)
-    if resume:
-        assert out is not None, "resume needs the folder"
-        folder, damages = Folder.reopen(out)
-        try:
-            warnings = resuming.must_be_same(
-                folder.manifest, suite=suite, seed=seed, quick=quick, target=block
-            )
-        except BaseException:
-            folder.close()
-            raise
-        for damage in damages:
-            sink.warn(f"{damage}; test {damage.step_id} will be run again")
-        for entry in folder.manifest.steps:
-            cut = folder.interruptions(entry.id) if entry.state != "done" else []
-            if cut and block["kind"] != "virtual":
-                how = "the host went down" if cut[-1]["host_rebooted"] else cut[-1]["ended"]
-                warnings += (
-                    f"test {entry.id} was cut short ({how}); it starts again with its preparation",
-                )
-        for warning in warnings:
-            sink.warn(warning)
-        return folder
-    content = Manifest(
-        tool=Tool(**provenance.build()),
-        suite=suite,
-        quick=quick,
-        seed=seed,
-        target=block,
-        host=provenance.host(),
-        steps=tuple(
-            StepEntry(id=test.id, title=test.title, seed=derived_seed(seed, test.id))
-            for test in suite.tests
-        ),
-    )
+def _reopened(out: Path | None, now: Manifest, sink: Sink) -> Folder:
+    """Opens the folder of an interrupted review, which `now` must equal but for its progress."""
+    assert out is not None, "resume needs the folder"
+    folder, damages = Folder.reopen(out)
+    try:
+        warnings = resuming.must_be_same(
+            folder.manifest, suite=now.suite, seed=now.seed, quick=now.quick, target=now.target
+        )
+    except BaseException:
+        folder.close()
+        raise
+    for damage in damages:
+        sink.warn(f"{damage}; test {damage.step_id} will be run again")
+    for warning in warnings:
+        sink.warn(warning)
+    for entry in folder.manifest.steps if now.target["kind"] != "virtual" else ():
+        if entry.state != "done" and (cut := folder.interruptions(entry.id)):
+            how = "the host went down" if cut[-1]["host_rebooted"] else cut[-1]["ended"]
+            again = "it starts again with its preparation"
+            sink.warn(f"test {entry.id} was cut short ({how}); {again}")
+    return folder
+
+
+def _created(out: Path | None, content: Manifest) -> Folder:
+    """Creates a new folder, by default the first free one of `DEFAULT_OUT`."""
     if out is not None:
         return Folder.create(out, content)
-    name = "-".join([target.name, *changes(block)])
-    stem = f"{_slug(name)}-{suite.name}{'-quick' if quick else ''}"
+    name = "-".join([content.target["name"], *changes(content.target)])
+    stem = f"{_slug(name)}-{content.suite.name}{'-quick' if content.quick else ''}"
     for number in itertools.count(1):
         path = DEFAULT_OUT / f"{stem}-{number}"
         if not path.exists():
@@ -235,18 +226,16 @@ class _Pool:
                 announced.set()
                 self._sink.stopping()
 
-        works = [partial(self._worker, number) for number in range(workers)]
+        works: list[Callable[[], object]] = [partial(self._run_queue, self._first)]
+        works += [self._worker] * (workers - 1)
         threads.together(works, stop=stop, signalled=signalled)
         if signalled.is_set() and any(step.state != "done" for step in self._folder.manifest.steps):
             self._folder.log("interrupted")
             raise Interrupted("interrupted", f"go on with: {self._resume_command()}")
 
-    def _worker(self, number: int) -> None:
-        if number == 0:
-            self._run_queue(self._first)
-        else:
-            with contextlib.closing(self._factory()) as target:
-                self._run_queue(target)
+    def _worker(self) -> None:
+        with contextlib.closing(self._factory()) as target:
+            self._run_queue(target)
 
     def _run_queue(self, target: Target) -> None:
         while (step := self._next(target)) is not None:

@@ -24,15 +24,11 @@ def published_of(run: Run, key: str) -> Published | None:
     for row in run.entry.review.headline:
         if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None:
             relation = row.published_relation or ""
-            return Published(
-                row.published,
-                row.published_text.removesuffix(row.unit).strip(),
-                row.source.partition(",")[0],
-                relation if relation in ("gt", "lt") else "",
-                address(row.source),
-                trust.class_of(row.published_id or "") if simulated else "",
-                row.verdict == "off",
-            )
+            bound = relation if relation in ("gt", "lt") else ""
+            text = row.published_text.removesuffix(row.unit).strip()
+            name, where = row.source.partition(",")[0], address(row.source)
+            how = trust.class_of(row.published_id or "") if simulated else ""
+            return Published(row.published, text, name, bound, where, how, row.verdict == "off")
     return None
 
 
@@ -211,22 +207,14 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
 
 def figures_table(runs: Sequence[Run]) -> Html:
     """Table of every figure."""
-
-    def spread(figure: Figure) -> str:
-        words = f"± {quantity(figure.spread, figure.unit)} ({figure.spread_kind})"
-        return "" if figure.spread is None else words
-
-    rows: list[list[Child]] = [
-        [
-            figure.label if len(runs) == 1 else f"{run.name}: {figure.label}",
-            quantity(figure.value, figure.unit),
-            spread(figure),
-            f"{figure.n:,} {figure.n_kind}" if figure.n else "",
-            figure.place or figure.note,
-        ]
-        for run in runs
-        for figure in run.measured.figures.values()
-    ]
-    return details(
-        "All figures as a table", table(["Figure", "Value", "Spread", "Samples", "Note"], rows)
-    )
+    heads = ["Figure", "Value", "Spread", "Samples", "Note"]
+    rows: list[list[Child]] = []
+    for run in runs:
+        for figure in run.measured.figures.values():
+            label = figure.label if len(runs) == 1 else f"{run.name}: {figure.label}"
+            value = quantity(figure.value, figure.unit)
+            words = f"± {quantity(figure.spread, figure.unit)} ({figure.spread_kind})"
+            spread = "" if figure.spread is None else words
+            samples = f"{figure.n:,} {figure.n_kind}" if figure.n else ""
+            rows.append([label, value, spread, samples, figure.place or figure.note])
+    return details("All figures as a table", table(heads, rows))

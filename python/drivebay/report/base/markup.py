@@ -275,18 +275,15 @@ def _bar(row: Bar, top: float) -> Html:
     cut = row.value > top
     width = 100.0 if cut else 100 * max(row.value, 0) / top
     kind = f"fill published {row.itself.bound}".rstrip() if row.itself else "fill"
-    fill = el(
-        "i",
-        class_=f"{kind} cut" if cut else kind,
-        style=f"width:{width:.2f}%"
-        + ("" if row.other else f";--bar:var(--{row.colour.removeprefix('@')})"),
-    )
+    colour = "" if row.other else f";--bar:var(--{row.colour.removeprefix('@')})"
+    fill = el("i", class_=f"{kind} cut" if cut else kind, style=f"width:{width:.2f}%{colour}")
     texts: list[Child] = [el("s" if row.doubted else "b", row.text or number(row.value))]
     texts.append(el("small", row.itself.link if row.itself else None, row.detail))
+    mark = el("em", row.mark) if row.mark else None
     cell = el(
         "td",
         el("span", fill, drawn, class_="track"),
-        el("span", texts, el("em", row.mark) if row.mark else None, class_="value"),
+        el("span", texts, mark, class_="value"),
     )
     low_end, high_end = row.ends or (None, None)
     numbers = {"value": row.value, "spread": row.spread, "low": low_end, "high": high_end}

@@ -56,14 +56,8 @@ def bar_panel(
     ]
     results = [f"{name}, {_text(row)} {unit}".strip() for name, row in own]
     first = [f"{name}, {_text(row)} {unit}".strip() for name, row in named[:1]]
-    return Panel(
-        title,
-        chart,
-        "",
-        lead=" ".join(filter(None, notes)),
-        result="; ".join(dict.fromkeys([*first, *results])),
-        who=who,
-    )
+    result = "; ".join(dict.fromkeys([*first, *results]))
+    return Panel(title, chart, "", lead=" ".join(filter(None, notes)), result=result, who=who)
 
 
 def _series(unit: str, rows: Sequence[tuple[str, Bar]], colour: str, top: float) -> Series:

@@ -6,11 +6,12 @@ Bench overlays, use the colour of their drive, and a switch selects the group.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import cycle
-from typing import Literal, ParamSpec
+from typing import Literal
 
 from drivebay.report.base.runs import Run, by_drive
 from drivebay.report.base.theme import SERIES
@@ -29,14 +30,14 @@ DEVIATION = "Whiskers: standard deviation of the samples."
 
 @dataclass(frozen=True)
 class Group:
-    """Values of one curve; `marks` draws a mark at each. Without a colour it gets the next one of
-    the series. `band` holds the interval of each value, None if unknown: a band behind a line,
-    whiskers on bars without a `spread`.
+    """Values of one curve, None if unknown; `marks` draws a mark at each. Without a colour it gets
+    the next one of the series. `band` holds the interval of each value, None if unknown: a band
+    behind a line, whiskers on bars without a `spread`.
     """
 
     name: str
     x: Sequence[float | str]
-    y: Sequence[float]
+    y: Sequence[float | None]
     spread: Sequence[float] | None = None
     dash: model.Dash = "solid"
     marks: bool = True
@@ -146,7 +147,7 @@ class Curves:
         return Series(
             "bar" if self.bars else "line",
             group.x,
-            group.y,
+            [math.nan if y is None else y for y in group.y],
             run.name,
             group.name,
             self.unit.partition(",")[0],
@@ -192,17 +193,6 @@ class Curves:
             return f"line {self._shapes[name]}{' dotted' * (name in dotted)}"
 
         return tuple(Key(name, colour, mark(name)) for name, colour in self._colours.items())
-
-
-P = ParamSpec("P")
-
-
-def _panel_of(made: Callable[P, Curves]) -> Callable[P, Panel]:
-    return lambda *args, **options: made(*args, **options).panel()
-
-
-# Panel of `Curves`.
-curves = _panel_of(Curves)
 
 
 def _band(line: Series, ends: Sequence[Interval | None]) -> Series:

@@ -10,7 +10,7 @@ from drivebay.analysis import latency
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.report.base.runs import Run, phase_name
 from drivebay.report.charts import model
-from drivebay.report.charts.curves import Group, curves
+from drivebay.report.charts.curves import Curves, Group
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.charts.stages import stages
 
@@ -50,7 +50,7 @@ def _tail(chart_id: str, runs: Sequence[Run]) -> list[Panel]:
         return groups
 
     return [
-        curves(
+        Curves(
             chart_id,
             runs,
             groups_of,
@@ -65,5 +65,5 @@ def _tail(chart_id: str, runs: Sequence[Run]) -> list[Panel]:
             choice="Load",
             hover="{y} % slower than {x} ms",
             height=320,
-        )
+        ).panel()
     ]

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -121,8 +121,7 @@ def diamonds(
     x: Sequence[float | str], y: Sequence[float], name: str, unit: str, colour: str
 ) -> Series:
     """Large diamonds on top of bars."""
-    look: dict[str, Any] = {"colour": colour, "marker": 9, "symbol": "diamond"}
-    return Series("scatter", x, y, name, unit=unit, **look)
+    return Series("scatter", x, y, name, unit=unit, colour=colour, marker=9, symbol="diamond")
 
 
 @dataclass(frozen=True)
@@ -357,11 +356,6 @@ def lines_of(text: str, width: int) -> list[str]:
     ['Default over-', 'provisioning']
     """
     return (textwrap.wrap(text, width) if width else [text]) or [""]
-
-
-def row_height(least: int, names: Sequence[str], width: int) -> int:
-    """Height of a row in pixels, with its name broken into lines."""
-    return max(least, *(22 + 16 * len(lines_of(name, width)) for name in names))
 
 
 def pane_spans(count: int) -> list[tuple[float, float]]:

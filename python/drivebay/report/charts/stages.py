@@ -64,7 +64,8 @@ def _looks(stage: str) -> tuple[str, str]:
 
 def _names_axis(rows: Sequence[str]) -> tuple[Axis, int]:
     """Axis of bar names, and the height of a chart with that many bars."""
-    return Axis(scale="category", wrap=WRAP), 70 + model.row_height(34, rows, WRAP) * len(rows)
+    row = max(22 + 16 * len(model.lines_of(name, WRAP)) for name in rows)
+    return Axis(scale="category", wrap=WRAP), 70 + row * len(rows)
 
 
 def _by_load(chart_id: str, runs: Sequence[Run]) -> Chart | None:

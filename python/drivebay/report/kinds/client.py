@@ -17,7 +17,7 @@ from drivebay.report.base.runs import SELF, Run
 from drivebay.report.base.text import number, quantity
 from drivebay.report.charts import latency as latencies
 from drivebay.report.charts import model, time
-from drivebay.report.charts.curves import DEVIATION, Group, curves
+from drivebay.report.charts.curves import DEVIATION, Curves, Group
 from drivebay.report.charts.model import Axis, Chart, Note, Panel, Switch
 from drivebay.report.kinds import generic, service
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
@@ -183,7 +183,7 @@ def rate_panel(prefix: str, runs: Sequence[Run]) -> Panel:
     right = None
     if len(blocks) == 1:
         right = Axis("IOPS", limits=(0, top * 1e6 / blocks.pop()), tick_form="si")
-    return curves(
+    return Curves(
         f"{prefix}-rate",
         runs,
         groups_of,
@@ -196,7 +196,7 @@ def rate_panel(prefix: str, runs: Sequence[Run]) -> Panel:
         notes=["Both axes start at zero."],
         lead="" if banded else DEVIATION,
         hover="QD {x}: {y} {unit}, {note} IOPS",
-    )
+    ).panel()
 
 
 LADDER = Kind(bars=_ladder_bars, panels=_ladder_panels)
@@ -235,7 +235,7 @@ def _sizes_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
                 groups.append(Group(name, x, values, deviations, "solid" if percent else "dot"))
             return groups
 
-        return curves(
+        return Curves(
             f"{prefix}-{what}",
             runs,
             groups_of,
@@ -249,19 +249,13 @@ def _sizes_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
             hover="{group} of {x}: {y} {unit}",
             height=360,
             wide=what == "rate",
-        )
+        ).panel()
 
     return [
         shown("rate", "Data rate by request size"),
         shown("latency", "Mean latency by request size"),
         time.over_time(prefix, runs),
     ]
-
-
-def _sizes_bars(measured: Measured) -> list[BarOf]:
-    """Highest rate of each direction."""
-    shown = [measured.figures[key] for key in measured.main]
-    return [BarOf(figure.key, figure.label, figure.unit, half=len(shown) > 1) for figure in shown]
 
 
 def _thermal_bars(_measured: Measured) -> list[BarOf]:
@@ -285,5 +279,5 @@ def _thermal_remarks(measured: Measured) -> list[str]:
 
 
 MIXED = Kind(bars=_mixed_bars, panels=_mixed_panels)
-SIZES = Kind(bars=_sizes_bars, panels=_sizes_panels)
+SIZES = Kind(panels=_sizes_panels)
 THERMAL = Kind(bars=_thermal_bars, panels=_thermal_panels, remarks=_thermal_remarks)

@@ -17,7 +17,7 @@ from drivebay.report.base import figures
 from drivebay.report.base.markup import Html
 from drivebay.report.base.runs import Run, phase_name
 from drivebay.report.charts import latency, model, time
-from drivebay.report.charts.curves import DEVIATION, Group, curves
+from drivebay.report.charts.curves import DEVIATION, Curves, Group
 from drivebay.report.charts.model import Axis, Panel
 
 HIGHER = "higher"
@@ -65,15 +65,13 @@ def bars(measured: Measured) -> list[BarOf]:
     keys = list(measured.main) or [key for key in measured.figures if not key.startswith(IN_FACTS)]
     known = [figure for key in keys if (figure := measured.figures.get(key)) is not None]
     alike = Counter(_quantity(figure) for figure in known)
-    shown = []
+    shown, half = [], len(keys) > 1
     for place, figure in enumerate(known):
         name, _, row = figure.label.partition(", ")
         shared = bool(row) and alike[_quantity(figure)] > 1
         if shared or place < BARS_MAX:
             better, chart = BETTER.get(figure.unit, ""), (name, row) if shared else ("", "")
-            shown.append(
-                BarOf(figure.key, figure.label, figure.unit, better, len(keys) > 1, *chart)
-            )
+            shown.append(BarOf(figure.key, figure.label, figure.unit, better, half, *chart))
     return shown
 
 
@@ -116,7 +114,7 @@ def by_phase(
         values, deviations = step_values(run.measured.steps, what)
         return [Group("", names, values, deviations, band=bands(run.measured, what))]
 
-    return curves(
+    return Curves(
         f"{prefix}-{what}",
         runs,
         groups_of,
@@ -128,7 +126,7 @@ def by_phase(
         bars=bars,
         height=320,
         wide=bars and many,
-    )
+    ).panel()
 
 
 def bands(measured: Measured, what: str) -> list[tuple[float, float] | None]:

@@ -9,7 +9,7 @@ from drivebay.analysis.idle import WOKEN, rest_s
 from drivebay.report.base.runs import Run
 from drivebay.report.base.text import number
 from drivebay.report.charts import latency, model
-from drivebay.report.charts.curves import LOG_FIRST, Group, curves
+from drivebay.report.charts.curves import LOG_FIRST, Curves, Group
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
@@ -37,11 +37,9 @@ def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
             phases = sorted(run.measured.phases, key=rest_s)
             rests = [f"{rest_s(value):g} s" if rest_s(value) else "none" for value in phases]
             values = [run.measured.figures[f"{name}_{value.label}"].value for value in phases]
-            return [
-                Group("", rests, [float("nan") if value is None else value for value in values])
-            ]
+            return [Group("", rests, values)]
 
-        return curves(
+        return Curves(
             f"{prefix}-{name.partition('_')[0]}",
             runs,
             groups_of,
@@ -51,7 +49,7 @@ def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
             samples=model.counted(runs, "ios" if ios else "seconds"),
             scales=LOG_FIRST,
             height=320,
-        )
+        ).panel()
 
     shown = [by_rest("latency_mean", "Mean read latency by idle time", ios=True)]
     powers = [figure.value for run in runs for figure in run.measured.figures.values()

@@ -9,7 +9,7 @@ from drivebay.analysis import Measured
 from drivebay.analysis.groups import by_mix
 from drivebay.report.base.runs import Run
 from drivebay.report.charts import latency, model, time
-from drivebay.report.charts.curves import BOTH, Group, curves
+from drivebay.report.charts.curves import BOTH, Curves, Group
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds.generic import Kind, step_values
 
@@ -46,7 +46,7 @@ def _curves(chart_id: str, runs: Sequence[Run], title: str, what: str, x: Axis) 
             groups.append(Group(group.words, depths if x.scale == "log" else percents, y))
         return groups
 
-    return curves(
+    return Curves(
         chart_id,
         runs,
         groups_of,
@@ -55,7 +55,7 @@ def _curves(chart_id: str, runs: Sequence[Run], title: str, what: str, x: Axis) 
         x=x,
         samples=model.counted(runs),
         scales=BOTH,
-    )
+    ).panel()
 
 
 def _compression_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:

@@ -12,7 +12,7 @@ from drivebay.analysis import Measured
 from drivebay.report.base.runs import Run
 from drivebay.report.base.text import number
 from drivebay.report.charts import model
-from drivebay.report.charts.curves import BOTH, Group, curves
+from drivebay.report.charts.curves import BOTH, Curves, Group
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
@@ -73,7 +73,7 @@ def _each(chart_id: str, runs: Sequence[Run], title: str, unit: str) -> Panel:
         return [Group("", [label for label, _ in benches], y)]
 
     ios = [sum(p.bench.ios for p in run.measured.phases if p.bench) for run in runs]
-    return curves(
+    return Curves(
         chart_id,
         runs,
         groups_of,
@@ -84,7 +84,7 @@ def _each(chart_id: str, runs: Sequence[Run], title: str, unit: str) -> Panel:
         lead="Over busy time." if unit == "MB/s" else "",
         scales=BOTH,
         wide=True,
-    )
+    ).panel()
 
 
 TRACE = Kind(bars=_bars, panels=_panels, remarks=_remarks)

@@ -22,7 +22,7 @@ from drivebay.report.base.runs import Run, by_drive
 from drivebay.report.base.text import latency as latency_words
 from drivebay.report.base.text import number
 from drivebay.report.charts import latency, model
-from drivebay.report.charts.curves import BOTH, LOG_FIRST, Group, curves
+from drivebay.report.charts.curves import BOTH, LOG_FIRST, Curves, Group
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import BarOf, Kind
@@ -81,7 +81,7 @@ def _convergence(prefix: str, runs: Sequence[Run]) -> Panel:
             shown = {label: rounds.history[label] for label in alike} | shown
         return [Group(spoken(name), range(1, len(y) + 1), y) for name, y in shown.items()]
 
-    return curves(
+    return Curves(
         f"{prefix}-convergence",
         runs,
         groups_of,
@@ -91,7 +91,7 @@ def _convergence(prefix: str, runs: Sequence[Run]) -> Panel:
         samples=model.spoken(runs, [f"n = {_rounds(run).count} rounds" for run in runs]),
         lead="All rounds; loads with the same mix as the tracked load.",
         scales=BOTH,
-    )
+    ).panel()
 
 
 def _window(prefix: str, runs: Sequence[Run], label: str) -> Panel:
@@ -119,7 +119,7 @@ def _window(prefix: str, runs: Sequence[Run], label: str) -> Panel:
 
     several = [_rounds(run) for run in runs]
     alone = len(several[0].tracked) == 1
-    return curves(
+    return Curves(
         f"{prefix}-window-{label}",
         runs,
         groups_of,
@@ -131,7 +131,7 @@ def _window(prefix: str, runs: Sequence[Run], label: str) -> Panel:
         ),
         samples=model.spoken(runs, [_excursions(rounds, label) for rounds in several]),
         scales=(model.CLOSE,),
-    )
+    ).panel()
 
 
 def _excursions(rounds: RoundsFound, label: str) -> str:
@@ -177,7 +177,7 @@ def _by_size(chart_id: str, runs: Sequence[Run], what: str) -> Panel:
             for name, some in reversed(groups.items())
         ]
 
-    return curves(
+    return Curves(
         chart_id,
         runs,
         groups_of,
@@ -187,7 +187,7 @@ def _by_size(chart_id: str, runs: Sequence[Run], what: str) -> Panel:
         samples=model.counted(runs),
         scales=LOG_FIRST if what == IOPS else BOTH,
         bars=True,
-    )
+    ).panel()
 
 
 def _table(runs: Sequence[Run]) -> Html:
@@ -254,7 +254,7 @@ def _course(chart_id: str, runs: Sequence[Run], title: str, unit: str, across: s
 
     longest = max(max(group.x, default=1.0) for run in runs for group in groups_of(run))
     seconds = [f"n = {run.measured.phases[0].timeline.n:,} s" for run in runs]
-    return curves(
+    return Curves(
         chart_id,
         runs,
         groups_of,
@@ -265,7 +265,7 @@ def _course(chart_id: str, runs: Sequence[Run], title: str, unit: str, across: s
         lead="One point per second." if short else "One-minute means.",
         scales=BOTH,
         wide=chart_id.endswith("-time") and unit == "IOPS",
-    )
+    ).panel()
 
 
 ROUNDS = Kind(bars=_bars, panels=_panels, table=_table, remarks=_remarks)

@@ -17,7 +17,7 @@ from drivebay.analysis.service import SERVED
 from drivebay.definitions.suites import spoken
 from drivebay.report.base.runs import Run
 from drivebay.report.charts import latency, model, time
-from drivebay.report.charts.curves import LOG_FIRST, Group, curves
+from drivebay.report.charts.curves import LOG_FIRST, Curves, Group
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import Kind
@@ -46,17 +46,13 @@ def over(
         places, steps = [place_of(phase) for phase in phases], [phase.step for phase in phases]
         lines = [("mean", [step.latency_mean_us for step in steps])]
         lines += [(f"p{q:g}", [step.percentiles_us.get(q) for step in steps]) for q in percentiles]
-        return [
-            Group(
-                name,
-                places,
-                [float("nan") if us is None else us / 1e3 for us in values],
-                dash="dot" if name == "mean" else "solid",
-            )
-            for name, values in lines
-        ]
+        drawn = []
+        for name, values in lines:
+            ms = [None if us is None else us / 1e3 for us in values]
+            drawn.append(Group(name, places, ms, dash="dot" if name == "mean" else "solid"))
+        return drawn
 
-    return curves(
+    return Curves(
         chart_id,
         runs,
         groups,
@@ -68,7 +64,7 @@ def over(
         scales=LOG_FIRST,
         choice="Latency",
         wide=wide,
-    )
+    ).panel()
 
 
 def _qos_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
@@ -106,11 +102,9 @@ def _bars_of(
     def groups(run: Run) -> list[Group]:
         keys = keys_of(run)
         values = [run.measured.figures[key].value for key in keys.values()]
-        return [
-            Group("", list(keys), [float("nan") if value is None else value for value in values])
-        ]
+        return [Group("", list(keys), values)]
 
-    return curves(
+    return Curves(
         chart_id,
         runs,
         groups,
@@ -120,7 +114,7 @@ def _bars_of(
         samples=model.counted(runs, "seconds"),
         bars=True,
         height=320,
-    )
+    ).panel()
 
 
 def _per_watt(prefix: str, runs: Sequence[Run]) -> list[Panel]:

@@ -27,7 +27,7 @@ from drivebay.report.base.markup import Html, el, script_json, squeezed
 from drivebay.report.base.runs import Entry
 from drivebay.report.base.text import number
 from drivebay.report.pages import review as page
-from drivebay.report.pages.sections import PAGES, in_order, page_title
+from drivebay.report.pages.sections import in_order, page_title
 from drivebay.report.peers.competitors import SUITE, suite_tests
 from drivebay.report.peers.digest import STEADINESS, Json, digest
 from drivebay.report.render.page import broken
@@ -96,12 +96,7 @@ def shown(
 def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
     """Data that the page loads at once."""
     ids = [variant.test_id for variant in variants]
-    order = {page: place for place, page in enumerate(in_order({w.test["page"] for w in variants}))}
-    known = list(PAGES)
-
-    def place(page: str) -> tuple[int, int]:
-        return known.index(page) if page in known else len(known), order[page]
-
+    pages = in_order(dict.fromkeys(variant.test["page"] for variant in variants))
     tests = [
         {
             "key": variant.key,
@@ -111,7 +106,7 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
             "source": variant.test["source"],
             "bars": _bars(variant, reviews),
         }
-        for variant in sorted(variants, key=lambda w: place(w.test["page"]))
+        for variant in sorted(variants, key=lambda w: pages.index(w.test["page"]))
     ]
     shown = [_review(review) for review in reviews]
     for review, about in zip(reviews, shown, strict=True):
@@ -322,6 +317,6 @@ def _index(count: int) -> str:
         el("script", Html(page.chart_script() + page.asset("bench.js"))),
         el("script", src=LISTING),
     ]
-    head = page.head("The Bench — drivebay", page.POLICY, page.asset("bench.css"))
+    head = page.head("The Bench — drivebay", page.asset("bench.css"))
     html = el("html", head, el("body", bar, main, scripts), lang="en")
     return f"<!doctype html>\n{html}\n"

@@ -394,14 +394,10 @@ def _storage_bench(page: Page) -> list[Child]:
     rows: list[list[Child]] = []
     for run in runs:
         name = run.measured.test.title
+        name += f" · {run.entry.name}" if len(page.entries) > 1 else ""
         power = run.measured.figures.get("power_mean")
-        rows.append(
-            [
-                f"{name} · {run.entry.name}" if len(page.entries) > 1 else name,
-                *(_cell(run, key) for key in TRACE_KEYS),
-                quantity(power.value, power.unit) if power else DASH,
-            ]
-        )
+        mean_power = quantity(power.value, power.unit) if power else DASH
+        rows.append([name, *(_cell(run, key) for key in TRACE_KEYS), mean_power])
     return [el("p", BUSY, class_="small"), table(heads, rows, kind="data bench-table")]
 
 

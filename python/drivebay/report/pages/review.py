@@ -121,6 +121,8 @@ def document(
     library: str | None = None,
 ) -> str:
     """Page with its charts; `links` are its sections: (anchor, title)."""
+    items = [el("li", home)] if home else []
+    items += [el("li", el("a", text, href=f"#{anchor}")) for anchor, text in links]
     who = "; ".join(who_of(entry) for entry in page.entries)
     pictures = {panel.chart.id: picture(panel, who) for panel in page.pictures}
     scripts = [
@@ -133,18 +135,18 @@ def document(
         packed(json.dumps(pictures), "pictures") if pictures else None,
     ]
     skip = el("a", "Skip to the review", href="#top", class_="skip")
-    body_of = el("body", skip, tiles(page.panels), _bar(links, home), main, scripts, data_who=who)
-    html = el("html", head(title, POLICY), body_of, lang="en")
+    body_of = el("body", skip, tiles(page.panels), navigation(items), main, scripts, data_who=who)
+    html = el("html", head(title), body_of, lang="en")
     return f"<!doctype html>\n{html}\n"
 
 
-def head(title: str, policy: str, style: str = "") -> Html:
+def head(title: str, style: str = "") -> Html:
     """Head of the document: policy, style, and the reader's choice of colours first."""
     return el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
         el("meta", name="generator", content="drivebay"),
         el("title", title),
         el("style", Html(theme.style_sheet() + asset("page.css") + style)),
@@ -157,12 +159,6 @@ def chart_script() -> str:
     colours = script_json({"light": theme.LIGHT, "dark": theme.DARK, "patterns": theme.PATTERNS})
     scripts = "".join(map(asset, ("address.js", "controls.js", "charts.js")))
     return f"const DRIVEBAY_THEMES = {colours};\n{scripts}"
-
-
-def _bar(links: Sequence[tuple[str, str]], home: Html | None) -> Html:
-    items = [el("li", home)] if home else []
-    items += [el("li", el("a", title, href=f"#{target}")) for target, title in links]
-    return navigation(items)
 
 
 def navigation(items: Sequence[Html]) -> Html:

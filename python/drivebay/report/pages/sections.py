@@ -13,19 +13,10 @@ from drivebay.analysis import Measured, explain
 from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Phase, Test
 from drivebay.report import kinds
+from drivebay.report.base import text
 from drivebay.report.base.figures import facts_of, figure_bars
 from drivebay.report.base.markup import Child, Html, details, el, heading, linked
 from drivebay.report.base.runs import Entry, Run, run_differently, runs_of, short_title
-from drivebay.report.base.text import (
-    GAP,
-    asset_table,
-    load,
-    number,
-    preparation,
-    step_words,
-    tenancy,
-)
-from drivebay.report.base.text import kind as _kind
 from drivebay.report.charts import stages
 from drivebay.report.charts.model import Panel
 from drivebay.report.kinds.generic import BarOf, charts_of
@@ -33,7 +24,7 @@ from drivebay.report.pages import verdict
 from drivebay.report.render.page import Page, pairs
 
 # Headings, in the order of the reviews; other pages follow after them.
-PAGES: dict[str, str] = asset_table("pages")["pages"]
+PAGES: dict[str, str] = text.asset_table("pages")["pages"]
 DIFFERENT = (
     "The reviews ran this test in different ways (different suite or shortened run): its figures "
     "are not comparable."
@@ -182,8 +173,8 @@ def missing(page: Page, test: Test) -> list[Html]:
 
 
 def _remark(run: Run, remark: str) -> Html:
-    text = remark.removesuffix(".")
-    sentence = f"{run.name}: {text}." if run.name else f"{text[:1].upper()}{text[1:]}."
+    remark = remark.removesuffix(".")
+    sentence = f"{run.name}: {remark}." if run.name else f"{remark[:1].upper()}{remark[1:]}."
     return el("p", sentence, class_="note")
 
 
@@ -194,20 +185,20 @@ def _steady(measured: Measured) -> list[str]:
         return []
     if rounds.note:
         return [f"The steady state that the test requires was not reached: {rounds.note}"]
-    count = number(rounds.value)
+    count = text.number(rounds.value)
     return [f"Steady state (SNIA criterion) after {count} rounds of preconditioning"]
 
 
 def method(test: Test) -> Html:
     """Description of a test's method, in a closed section."""
     rows: list[tuple[str, Child]] = [
-        ("Preparation", preparation(test)),
+        ("Preparation", text.preparation(test)),
         ("Workload", "; ".join(_loads(test))),
     ]
     if test.what_if:
         rows.insert(0, ("Modification", ", ".join(test.what_if)))
     if test.metric_window_s is not None:
-        rows.append(("Result from", f"the last {number(test.metric_window_s)} s"))
+        rows.append(("Result from", f"the last {text.number(test.metric_window_s)} s"))
     if len(test.metric_queue_depths) > 1:
         depths = ", ".join(map(str, test.metric_queue_depths))
         rows.append(("Result from", f"queue depths {depths}"))
@@ -222,7 +213,7 @@ def method(test: Test) -> Html:
     return details(
         f"Method: {test.title}",
         el("p", " ".join(test.method.split())),
-        el("dl", [el("div", el("dt", name), el("dd", text)) for name, text in rows]),
+        el("dl", [el("div", el("dt", name), el("dd", about)) for name, about in rows]),
         class_="method",
     )
 
@@ -242,16 +233,16 @@ def _loads(test: Test) -> list[str]:
     }
     if not plain or not varied or varied - {"queue_depth", "read_percent", "block_bytes"}:
         return [_load(phase) for phase in test.phases]
-    text = f"{load(first)} each"
+    line = f"{text.load(first)} each"
     for name, single, several, say in (
         ("queue_depth", f"queue depth {depth}", "queue depths ", str),
-        ("read_percent", _kind(first), "read/write mixes ", _mix),
+        ("read_percent", text.kind(first), "read/write mixes ", _mix),
         ("block_bytes", binary_bytes(first.block_bytes), "", binary_bytes),
     ):
         if name in varied:
             values = dict.fromkeys(getattr(phase.workload, name) for phase in test.phases)
-            text = text.replace(single, several + ", ".join(say(value) for value in values), 1)
-    return [text]
+            line = line.replace(single, several + ", ".join(say(value) for value in values), 1)
+    return [line]
 
 
 def _mix(read_percent: float) -> str:
@@ -259,11 +250,11 @@ def _mix(read_percent: float) -> str:
 
 
 def _load(phase: Phase) -> str:
-    before = [step_words(step) for step in phase.before]
+    before = [text.step_words(step) for step in phase.before]
     special = phase.replay or phase.trim
-    text = load(phase.workload) if special is None else special.words()
-    text += tenancy(phase)
-    return f"{text} (preceded by: {', '.join(before)})" if before else text
+    load = text.load(phase.workload) if special is None else special.words()
+    load += text.tenancy(phase)
+    return f"{load} (preceded by: {', '.join(before)})" if before else load
 
 
 def explained(runs: Sequence[Run]) -> Html | None:
@@ -279,5 +270,5 @@ def explained(runs: Sequence[Run]) -> Html | None:
         lines += explain.compared(a, b, a_name=runs[0].name, b_name=runs[1].name)
     if not lines:
         return None
-    lines = [line.replace(" %", f"{GAP}%") for line in lines]
+    lines = [line.replace(" %", f"{text.GAP}%") for line in lines]
     return el("ul", [el("li", line) for line in lines], class_="explained")

@@ -6,8 +6,7 @@ not compared. All strings reported by a target are escaped text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from drivebay.analysis import Headline
 from drivebay.analysis.compare import gone, moved
@@ -38,18 +37,14 @@ def header(all_entries: Sequence[Entry]) -> Html:
         commit = result.tool.git_commit
         version = f"drivebay {result.tool.version}" + (f" ({commit[:10]})" if commit else "")
         name = None if single else el("strong", entry.name)
-        size, host = capacity(entry.review), _host(result.target)
+        size = capacity(entry.review)
+        host = f"in {result.target['host']}" if result.target.get("host") else ""
         known = filter(None, (result.suite.title, f"seed {result.seed}", size, host, version))
         labels = el("p", chips(entry), class_="chips")
         meta = el("p", " · ".join(known), class_="meta")
         why = el("p", f"Stand-in: {entry.stand_in}.", class_="note") if entry.stand_in else None
         lines.append(el("div", name, labels, meta, why, class_="who"))
     return el("header", el("h1", title), lines)
-
-
-def _host(target: Mapping[str, Any]) -> str:
-    """Host that a virtual drive was tested in."""
-    return f"in {target['host']}" if target.get("host") else ""
 
 
 def chips(entry: Entry) -> list[Html]:
@@ -168,9 +163,7 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
     if not rows:
         return el("p", "No test has figures yet.", class_="missing")
     single = len(all_entries) == 1
-    compared = single and any(
-        row.verdict for headlines in rows.values() for row in headlines.values()
-    )
+    compared = single and any(row.verdict for row in all_entries[0].review.headline)
     word = "Simulated" if all_entries[0].kind == "virtual" else "Measured"
     heads = [word, "Published", "Error"] if compared else [word]
     differences = moved(*(e.review for e in all_entries)) if len(all_entries) == 2 else {}
@@ -189,14 +182,12 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
                 el("tr", el("th", link, colspan=span, scope="rowgroup"), class_="group-row")
             )
             last = test_id
-        cells = (
-            (_compared(any_row) if compared else [_value(any_row)])
-            if single
-            else [
-                _value(headlines.get(entry.key) or _other(entry, test_id, key), published=True)
-                for entry in all_entries
+        cells = _compared(any_row) if compared else [_value(any_row)]
+        if not single:
+            each = [
+                headlines.get(entry.key) or _other(entry, test_id, key) for entry in all_entries
             ]
-        )
+            cells = [_value(row, published=True) for row in each]
         if differences:
             change = differences.get((test_id, key))
             cells.append(
@@ -235,15 +226,9 @@ def _value(row: Headline | None, *, published: bool = False) -> Html:
 def _compared(row: Headline) -> list[Html]:
     if row.verdict is None:
         return [_value(row), el("td"), el("td")]
-    printed = el(
-        "td",
-        el("span", row.published_text, class_="num"),
-        el(
-            "small",
-            publication(row.source.partition(",")[0], address(row.source)),
-            title=f"{row.source}. {row.published_note}",
-        ),
-    )
+    name = publication(row.source.partition(",")[0], address(row.source))
+    source = el("small", name, title=f"{row.source}. {row.published_note}")
+    printed = el("td", el("span", row.published_text, class_="num"), source)
     return [_value(row), printed, el("td", verdict(row))]
 
 

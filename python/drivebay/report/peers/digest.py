@@ -77,17 +77,12 @@ def _bars(entry: Entry, measured: Measured) -> list[Json]:
     """Figures shown as bars. `row` holds value, spread, both ends of the interval, the value as
     text and the samples as text; then published value, its text, relation, source and link.
     """
-    printed: dict[str, list[Any]] = {
-        row.key: [
-            row.published,
-            row.published_text,
-            row.published_relation,
-            row.source.partition(",")[0],
-            address(row.source),
-        ]
-        for row in entry.review.headline
-        if row.test_id == measured.test.id and row.published is not None
-    }
+    printed: dict[str, list[Any]] = {}
+    for known in entry.review.headline:
+        if known.test_id == measured.test.id and known.published is not None:
+            value = [known.published, known.published_text, known.published_relation]
+            source = known.source
+            printed[known.key] = [*value, source.partition(",")[0], address(source)]
     shown: list[Json] = []
     for place, bar in enumerate(kinds.by_name(measured.test.kind).bars(measured)):
         if place >= BARS_MAX and bar.chart:  # on the Bench each of them has its own ranking

@@ -90,11 +90,10 @@ def csv_of(chart: Chart) -> str:
         named = chart.x.scale == "category"
         x = series.x if named else rounded([float(value) for value in series.x])
         count = len(series.y)
+        own = series.ends if any(series.ends) else [None] * count
         spread = [None] * count if series.spread is None else rounded(series.spread)
         band = bands.get(series.title, {})
-        ends = [
-            interval or band.get(at) for interval, at in zip(_ends(series), series.x, strict=True)
-        ]
+        ends = [interval or band.get(at) for interval, at in zip(own, series.x, strict=True)]
         lows, highs = (rounded([end[at] if end else math.nan for end in ends]) for at in (0, 1))
         for row in zip(x, rounded(series.y), spread, lows, highs, strict=True):
             rows.writerow(map(_no_formula, (series.title, series.unit, *row)))
@@ -111,10 +110,6 @@ def _no_formula(cell: float | str | None) -> float | str | None:
     """
     is_formula = isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{cell}" if is_formula else cell
-
-
-def _ends(series: Series) -> Sequence[Limits | None]:
-    return series.ends if any(series.ends) else [None] * len(series.y)
 
 
 def _band(series: Series) -> dict[float | str, Limits]:

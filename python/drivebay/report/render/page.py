@@ -50,15 +50,10 @@ def figure(panel: Panel) -> Html:
     )
     caption = el("span", " ".join(filter(None, (panel.lead, f"{panel.samples}."))))
     others = {value for choice in panel.switches for value, _ in choice.options[1:]}
-    notes = [
-        el(
-            "span",
-            el("span", note.text, data_when=note.at, hidden=note.at in others)
-            if note.at
-            else note.text,
-        )
-        for note in panel.notes
-    ]
+    notes = []
+    for note in panel.notes:
+        switched = el("span", note.text, data_when=note.at, hidden=note.at in others)
+        notes.append(el("span", switched if note.at else note.text))
     saves = [
         save_button(form, panel.title, data_save=form.lower(), data_of=chart_id)
         for form in ("CSV", "PNG", "SVG")
@@ -93,6 +88,8 @@ class Page:
         body: list[Html] = []
         row: list[Html] = []
         for panel in panels:
+            if not any(len(series.y) for series in panel.chart.series):
+                continue  # no second is known, for example
             self.panels.append(panel)
             if panel.wide:
                 body += [*pairs(row), figure(panel)]
