@@ -100,11 +100,15 @@ def _rank(word: str) -> int:
 def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
     name, equals, value = _parts(word)
     if equals and name == "host":
-        return _host(raw, value)
+        with named(f"--host {value}"):
+            raw["host"] = hosts.load(value)
+        return f"host={value}", "see: drivebay hosts"
     if equals and name == "firmware":
         return _firmware(raw, value)
     if equals and name == "ailment" and value.partition(":")[0] != "aged":
-        return _ailment(raw, value)
+        with named(f"--ailment {value}"):
+            ailments.load(value).lay_over(raw)
+        return f"ailment={value}", "see: drivebay drives --ailments"
     if equals and name == "ailment":
         name, value = "aged", value.partition(":")[2]
     if equals and name not in SHORT:
@@ -118,13 +122,6 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
             _put(raw, path, {"value": setting, "source": f"{WHAT_IF}: {change}"})
     example = f"--set {_EXAMPLE_OF[name]}" if name in _EXAMPLE_OF else EXAMPLES
     return change, f"possible are, for example: {example}"
-
-
-def _host(raw: Raw, value: str) -> Applied:
-    """Replaces the host: a name from the catalog or a file."""
-    with named(f"--host {value}"):
-        raw["host"] = hosts.load(value)
-    return f"host={value}", "see: drivebay hosts"
 
 
 def _firmware(raw: Raw, value: str) -> Applied:
@@ -152,13 +149,6 @@ def _give_source(node: Any, source: str) -> None:
     elif isinstance(node, dict | list):
         for inner in node.values() if isinstance(node, dict) else node:
             _give_source(inner, source)
-
-
-def _ailment(raw: Raw, value: str) -> Applied:
-    """Adds an ailment: a name from the catalog or a file."""
-    with named(f"--ailment {value}"):
-        ailments.load(value).lay_over(raw)
-    return f"ailment={value}", "see: drivebay drives --ailments"
 
 
 def _put(raw: Raw, dotted: str, leaf: Mapping[str, Any]) -> None:

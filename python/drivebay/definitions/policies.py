@@ -158,10 +158,7 @@ def load(path: str | Path) -> Policy:
         content = path.read_bytes()
     name, digest = _name_of(path), hashlib.sha256(content).hexdigest()[:16]
     with _lock:
-        known = _loaded.get(f"{name}@{digest}")
-        return known or _enter(name, digest, _core.Policy.from_table(
-            f"{name}@{digest}", _table(content, path)
-        ))  # fmt: skip
+        return _loaded.get(f"{name}@{digest}") or _enter(name, digest, _table(content, path))
 
 
 def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
@@ -197,8 +194,7 @@ def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
     table = Table(abi=1, size=ctypes.sizeof(Table), **addresses)
     with _lock:
         _kept.extend((functions, table))
-        core = _core.Policy.from_table(f"{name}@{digest}", ctypes.addressof(table))
-        return _enter(name, digest, core)
+        return _enter(name, digest, ctypes.addressof(table))
 
 
 # The drive's own victim policies, which a profile selects by gc.victim_policy.
@@ -331,8 +327,10 @@ def _offered() -> Iterator[Path]:
         yield from sorted(path.glob("*.so")) if path.is_dir() else [path]
 
 
-def _enter(name: str, digest: str, core: _core.Policy) -> Policy:
-    policy = _loaded[f"{name}@{digest}"] = Policy(name, digest, core)
+def _enter(name: str, digest: str, table: int) -> Policy:
+    """Makes a plug-in of the table at this address and enters it among the loaded ones."""
+    reference = f"{name}@{digest}"
+    policy = _loaded[reference] = Policy(name, digest, _core.Policy.from_table(reference, table))
     return policy
 
 

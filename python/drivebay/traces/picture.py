@@ -94,9 +94,8 @@ def _addresses(axes: Axes, gathered: _Gathered) -> None:
         at_s, offset_gb = gathered.points[name]
         axes.scatter(at_s, offset_gb, s=2, color=colour, linewidths=0, alpha=0.5, label=f"{name}s")
     which = "every request" if gathered.step == 1 else f"1 of {gathered.step} requests"
-    axes.set(ylabel=f"address (GB), {which}", xlabel="time (s)")
-    axes.set_xlim(0, gathered.bin_s * BINS)
-    axes.set_ylim(bottom=0)
+    limits = {"xlim": (0, gathered.bin_s * BINS), "ylim": (0, None)}
+    axes.set(ylabel=f"address (GB), {which}", xlabel="time (s)", **limits)
     axes.legend(loc="upper right", markerscale=4)
 
 
@@ -104,5 +103,4 @@ def _sizes(axes: Axes, shares: dict[str, float] | None) -> None:
     shares = shares or {}
     bars = axes.bar(list(shares), [share * 100 for share in shares.values()], color="#7f7f7f")
     axes.bar_label(bars, fmt="%.1f")
-    axes.set(ylabel="% of reads and writes", xlabel="size (KB of 1024 bytes)")
-    axes.set_ylim(0, 100)
+    axes.set(ylabel="% of reads and writes", xlabel="size (KB of 1024 bytes)", ylim=(0, 100))

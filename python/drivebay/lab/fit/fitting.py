@@ -233,8 +233,9 @@ class _Fit:
 
     def _fitted(self, whole: Problem) -> Values:
         """The best values after all stages."""
-        best, quick = self._first(whole), self._quick(whole)
-        if quick is not None and quick.jobs != whole.jobs:
+        best = self._first(whole)
+        quick = self._reduced(whole, set(filter(self._is_quick, whole.jobs)))
+        if quick.observations and quick.jobs != whole.jobs:
             best = self._solved(quick, best, "quick tests", seed=self.seed)
         return self._solved(whole, best, "all tests", seed=self.seed + 1)
 
@@ -250,7 +251,8 @@ class _Fit:
         """
         self._tell(stage)
         best = search.local_search(problem, first)
-        if self._off(problem, best):
+        residuals = problem.many([best])[0].values()
+        if sum(r * r for r in residuals) > search.GOOD * len(problem.observations):
             self._tell(f"search, {stage}")
             usual = EVALUATIONS_EACH * len(problem.active)
             most = usual if self.evaluations is None else self.evaluations
@@ -292,11 +294,6 @@ class _Fit:
             observations=(*kept, *filter(touched, experiment.whole)),
         )
 
-    def _quick(self, whole: Problem) -> Problem | None:
-        """The problem reduced to the quick tests and the parameters that affect them."""
-        quick = self._reduced(whole, {job for job in whole.jobs if self._is_quick(job)})
-        return quick if quick.observations else None
-
     def _reduced(self, problem: Problem, jobs: set[Job]) -> Problem:
         """The problem reduced to these jobs and the parameters that affect them."""
         observations = tuple(one for one in problem.observations if jobs.issuperset(one.jobs))
@@ -315,10 +312,6 @@ class _Fit:
     def _is_quick(self, job: Job) -> bool:
         test = self.experiment.tests[job]
         return sum(phase.workload.duration_s for phase in test.phases) <= QUICK_S
-
-    def _off(self, problem: Problem, at: Values) -> bool:
-        residuals = problem.many([at])[0].values()
-        return sum(r * r for r in residuals) > search.GOOD * len(problem.observations)
 
     def _result(
         self,

@@ -137,12 +137,13 @@ class Plan:
         """The drive of a run, changed by its parameters. Raises UserError if the changed drive
         is not possible.
         """
-        changes = [
+        own = self.profiles[point.drive]
+        changes = tuple(
             word
             for parameter in self.spec.parameters
             if (word := parameter.word(point.values[parameter.name])) is not None
-        ]
-        return _changed(self.profiles[point.drive], tuple(changes))
+        )
+        return _changed(own.json(), changes) if changes else own
 
     def test(self, point: Point) -> Test:
         """The test of a run, its load changed by its parameters. Raises UserError if the changed
@@ -209,12 +210,8 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=256)
-def _changed_cached(text: str, changes: tuple[str, ...]) -> catalog.Profile:
+def _changed(text: str, changes: tuple[str, ...]) -> catalog.Profile:
     return changed(catalog.from_resolved(json.loads(text)), changes)
-
-
-def _changed(profile: catalog.Profile, changes: tuple[str, ...]) -> catalog.Profile:
-    return _changed_cached(profile.json(), changes) if changes else profile
 
 
 def make(spec: Spec, *, where: str) -> Plan:

@@ -174,8 +174,8 @@ class VirtualTarget(Target):
                     # the interface's limit.
                     loads = [phase.workload for phase in group]
                     depth = sum(load.queue_depth * load.queues for load in loads)
-                    whole: dict[str, Any] = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0}
-                    whole |= {"fsync": None}  # which excludes a rate
+                    # without fsync, which excludes a rate
+                    whole = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0, "fsync": None}
                     load = group[0].workload
                     if load.zones:  # appends may have any depth
                         whole |= {"zone_op": "append", "zone_fill_percent": 100}
@@ -540,11 +540,9 @@ def _by_handle(
 
     pairs = zip(before, after, strict=True)
     known = {(new.reclaim_group, new.handle): waf(old, new) for old, new in pairs}
-    metrics: list[dict[str, float]] = []
-    for phase in group:
-        one = known.get((phase.workload.reclaim_group, phase.workload.handle))
-        metrics.append({} if one is None else {"waf_handle": one})
-    return metrics
+    loads = (phase.workload for phase in group)
+    found = [known.get((load.reclaim_group, load.handle)) for load in loads]
+    return [{} if waf_handle is None else {"waf_handle": waf_handle} for waf_handle in found]
 
 
 def _metrics(run: _core.RunResult, superblock: float) -> dict[str, float]:
