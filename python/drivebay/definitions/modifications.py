@@ -424,9 +424,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
 
 def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
     known = {path: leaf["value"] for path, leaf in leaves.every(raw)}
-    paths = [path for path in known if path == name or path.endswith(f".{name}")]
-    if name in known:
-        paths = [name]
+    paths = [name] if name in known else [path for path in known if path.endswith(f".{name}")]
     if len(paths) > 1:
         raise UserError(
             f"--set {name}: more than one section has that name: {', '.join(paths)}",

@@ -363,8 +363,7 @@ class Phase(Data):
             scale, drive_s = self.replay.scale * quick.scale, self.replay.drive_s * quick.scale
             changed = {"scale": scale, "drive_s": drive_s}
             part = Replay(**{**self.replay.model_dump(), **changed})
-            again = {"label": self.label, "replay": part, "before": before}
-            return Phase.model_validate(again)
+            return Phase.model_validate({"label": self.label, "replay": part, "before": before})
         load = self.workload.model_dump()
         load["duration_s"] = min(self.workload.duration_s, quick.duration_s)
         if self.workload.until_stable is not None:

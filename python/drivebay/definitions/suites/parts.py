@@ -196,4 +196,4 @@ class Score(Data):
             return self.factor * sum(weight * rates[label] for label, weight in self.terms.items())
         whole = sum(self.terms.values())
         powers = (rates[label] ** (weight / whole) for label, weight in self.terms.items())
-        return self.factor * math.prod(powers)
+        return self.factor * float(math.prod(powers))

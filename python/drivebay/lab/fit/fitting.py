@@ -322,8 +322,7 @@ class _Fit:
         out: Path | None,
     ) -> Calibration:
         experiment = self.experiment
-        jobs = sorted(experiment.full)
-        before, after = self.trials.run([self.start, best], jobs, full=True)
+        before, after = self.trials.run([self.start, best], sorted(experiment.full), full=True)
         figures = tuple(
             compared(
                 observation,
@@ -360,8 +359,7 @@ class _Fit:
         )  # fmt: skip
 
     def _tell(self, stage: str) -> None:
-        if self.progress is not None:
-            progress = self.progress
+        if (progress := self.progress) is not None:
             self.trials.report_to(lambda count: progress(stage, count))
 
 

@@ -237,8 +237,7 @@ def make(spec: Spec, *, where: str) -> Plan:
 
 def _policies(spec: Spec, tests: tuple[Test, ...]) -> dict[str, str]:
     """The plug-ins that the sweep's changes name."""
-    values = {parameter: parameter.values or () for parameter in spec.parameters}
-    varied = [parameter.word(value) for parameter, several in values.items() for value in several]
+    varied = [part.word(value) for part in spec.parameters for value in part.values or ()]
     changes = [*spec.changes, *varied, *(word for test in tests for word in test.what_if)]
     named = {
         word.removeprefix("policy=") for word in changes if word and word.startswith("policy=")

@@ -60,9 +60,8 @@ class ServedFile:
             self.foreign = "is being written by another program"
         elif marks.is_own(fd, self._path, writer="server") or contents.is_blank(fd):
             return
-        elif (mark := marks.of_file(self._path)) and (mark.writer, mark.state) == (
-            "server",
-            "open",
+        elif (
+            (mark := marks.of_file(self._path)) and mark.writer == "server" and mark.state == "open"
         ):
             self.foreign = "was being served when its server was killed: it may have changed since"
         else:

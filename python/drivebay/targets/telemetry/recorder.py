@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drivebay.results.records import TELEMETRY_SCHEMA
+from drivebay.results.records import TELEMETRY_SCHEMA, from_rows
 from drivebay.targets.telemetry import sensors
 from drivebay.targets.telemetry.meter import Meter
 from drivebay.targets.telemetry.sensors import Absent, Sensor
@@ -205,12 +205,7 @@ class Phase:
             watts = enumerate(self.power_w.tolist())
             rows += [(second + 0.5, "drive.power_w", w) for second, w in watts if not np.isnan(w)]
             rows.sort(key=lambda row: row[:2])
-        columns = zip(*rows, strict=True) if rows else ([], [], [])
-        arrays = [
-            pa.array(column, field.type)
-            for column, field in zip(columns, TELEMETRY_SCHEMA, strict=True)
-        ]
-        return pa.Table.from_arrays(arrays, schema=TELEMETRY_SCHEMA)
+        return from_rows(rows, TELEMETRY_SCHEMA)
 
 
 def power_source(power: str) -> Sensor | Meter:
@@ -225,8 +220,6 @@ def power_source(power: str) -> Sensor | Meter:
 
 def check_power(power: str | None) -> None:
     """Raises now the error that a wrong `--power` would raise once the review runs."""
-    if power is not None:
-        source = power_source(power)
-        if isinstance(source, Sensor):
-            with contextlib.closing(source):
-                source.read()
+    if power is not None and isinstance(source := power_source(power), Sensor):
+        with contextlib.closing(source):
+            source.read()
