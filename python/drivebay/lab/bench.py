@@ -70,7 +70,7 @@ def run_drives(names: Sequence[str], say: Callable[[str], None]) -> list[dict[st
     first. Returns cases as `run_cases` does, with `of_reference`, the rate divided by the
     SM951's in the same case and run. Raises UserError if the catalog has no such drive.
     """
-    asked = [DRIVE, *(name for name in names if name != DRIVE)]
+    asked = dict.fromkeys((DRIVE, *names))
     profiles = {name: with_capacity(catalog.load(name), CAPACITY) for name in asked}
     drive = _core.VirtualDrive(profiles[DRIVE].core, SEED)
     results: list[dict[str, Any]] = []

@@ -302,9 +302,8 @@ class _Dispatcher:
         if attempt is None:
             return
         self._memory_bytes -= attempt.memory_bytes
-        answer: work.Outcome
         if future.status == "finished":
-            answer = future.result()
+            answer: work.Outcome = future.result()
         else:
             problem = future.exception() if future.status == "error" else None
             answer = {"error": _lost(problem), "again": True}

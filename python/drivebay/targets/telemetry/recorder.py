@@ -57,9 +57,9 @@ class Telemetry:
             seen = ", ".join(str(path.parent) for path in sensors.power_sensors())
             why = f"none was named with --power; there are: {seen}" if seen else "no sensor here"
             self._absent.append(Absent("drive power", why))
-        elif (source := power_source(power)) and isinstance(source, Meter):
+        elif isinstance(source := power_source(power), Meter):
             self._meter = source
-        elif isinstance(source, Sensor):
+        else:
             self._sensors.append(source)
         self._power = power
         self.samples: list[tuple[float, Values]] = []
