@@ -22,9 +22,19 @@ import time
 from dataclasses import replace
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.targets.safety import blockdev, in_use, marks, protections, target_device, watch
+from drivebay.targets.safety import blockdev, in_use, marks, protections, watch
 from drivebay.targets.safety.authorised import Record
-from drivebay.targets.safety.target_device import OverwritePermission, TargetDevice
+from drivebay.targets.safety.target_device import (
+    OverwritePermission,
+    TargetDevice,
+    check_device,
+    find,
+    held_by_another,
+    is_named,
+    refuse_foreign_data,
+    refuse_leased,
+    refuse_used_file,
+)
 from drivebay.targets.safety.witness import Witness
 
 # Time within which a drive must come back after a reset; guess: NVMe allows 127 s, most need 5.
@@ -49,10 +59,10 @@ class ExclusiveHandle:
         self._witness: Witness | None = None
         self._left: in_use.Written | None = None
         if target.device is not None:
-            target_device.check_device(target, permission, held=False, look_inside=True)
+            check_device(target, permission, held=False, look_inside=True)
         else:
-            target_device.refuse_leased(target)
-            target_device.refuse_used_file(target)
+            refuse_leased(target)
+            refuse_used_file(target)
         self._fd = self._open()
 
     def _open(self) -> int:
@@ -73,7 +83,7 @@ class ExclusiveHandle:
             if target.device is None:
                 os.set_blocking(self._fd, True)
                 if not in_use.lock(self._fd):
-                    raise target_device.held_by_another(target)
+                    raise held_by_another(target)
             return self.fd(to_write=False)
         except BaseException:
             os.close(self._fd)
@@ -118,7 +128,7 @@ class ExclusiveHandle:
         with watch.writers_watched(self._fd, target.path) as disturbed:
             self._refuse_writers(to_write=to_write)
             before = in_use.written(device.name)
-            target_device.check_device(
+            check_device(
                 target,
                 self._permission,
                 held=True,
@@ -162,7 +172,7 @@ class ExclusiveHandle:
 
     def _refuse_users(self) -> None:
         try:
-            target_device.refuse_used_file(self.target, held=True)
+            refuse_used_file(self.target, held=True)
         except OSError:  # the path is gone
             raise self._changed() from None
 
@@ -177,7 +187,7 @@ class ExclusiveHandle:
         mark of a file that is ours stays until then: if we are killed, it is still ours.
         """
         target, path = self.target, self.target.path
-        named, ours = target_device.is_named(target, self._permission), False
+        named, ours = is_named(target, self._permission), False
         try:
             with watch.writers_watched(self._fd, path) as disturbed:
                 seen = os.fstat(self._fd)
@@ -189,7 +199,7 @@ class ExclusiveHandle:
                     before = os.fstat(self._fd)
                     self._refuse_users()
                     ours = ours and not disturbed() and _stamp(before) == _stamp(seen)
-                    target_device.refuse_foreign_data(target, self._permission, self._fd, own=ours)
+                    refuse_foreign_data(target, self._permission, self._fd, own=ours)
                     self._refuse_users()
                     if not self._path_leads_here():
                         raise self._changed()
@@ -275,9 +285,9 @@ class ExclusiveHandle:
             time.sleep(0.2)
         if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
             os.close(self._fd)
-            self.target = replace(target_device.find(now.path), given=self.target.given)
+            self.target = replace(find(now.path), given=self.target.given)
             self._written, self._left = True, None  # the kernel's count starts again
-            target_device.check_device(self.target, self._permission, held=False, look_inside=False)
+            check_device(self.target, self._permission, held=False, look_inside=False)
             self._fd = self._open()
             self._watch()
         return self.fd(to_write=True)
