@@ -111,11 +111,11 @@ def fit(
     named = select_parameters(start, parameters)
     if from_middle:
         named = tuple(replace(parameter, start=parameter.value(0.5)) for parameter in named)
-    _can_be_written(path, resume=resume)
     journal = Journal()
     if path is not None:
+        _can_be_written(path, resume=resume)
         head = {**fingerprint(wanted, named), "search_seed": seed}
-        journal.open(Journal.beside(path), head, resume=resume)
+        journal.open(path.with_name(f"{path.stem}.journal.jsonl"), head, resume=resume)
     elif resume:
         raise UserError("--resume needs --out, whose folder has the journal", "--out PROFILE.toml")
     go_on = "give the same command again with --resume" if path else "give the same command again"
@@ -132,9 +132,7 @@ def _in_range(option: str, value: int | None, low: int, high: int) -> None:
         )
 
 
-def _can_be_written(path: Path | None, *, resume: bool) -> None:
-    if path is None:
-        return
+def _can_be_written(path: Path, *, resume: bool) -> None:
     if path.suffix != ".toml":
         raise UserError(
             f"--out {path}: a profile's name ends in .toml", f"--out {path.with_suffix('.toml')}"
@@ -208,13 +206,9 @@ class _Fit:
             self.start,
             self.trials,
         )
-        centre = problem.coordinates(self.start)
-        points = [self.start]
-        for index in problem.active:
-            moved = (search.moved(centre, index, sign * SCREEN) for sign in (-1, 1))
-            points += map(problem.values, moved)
-        self._seen = points
-        results = self.trials.run(points, jobs)
+        steps = [SCREEN] * len(problem.active)
+        self._seen = [self.start, *search.either_side(problem, self.start, steps)]
+        results = self.trials.run(self._seen, jobs)
         self._moves: set[tuple[int, Job]] = set()
         for place, figures in enumerate(results[1:]):
             if not any(figures.values()):
