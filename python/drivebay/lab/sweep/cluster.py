@@ -24,7 +24,6 @@ from drivebay.common.memory import available_bytes
 from drivebay.lab.sweep.network import Scheduler, distributed
 
 MEMORY = "memory"
-
 # Share of the free memory that runs may take; the rest is for the page cache and other processes.
 MEMORY_SHARE = 0.8
 # Memory of a worker process before its first run: interpreter, Dask, NumPy, Arrow; measured,
