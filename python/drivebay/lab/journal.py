@@ -49,6 +49,11 @@ class Journal:
         self._file: TextIO | None = None
         self._mutex = threading.Lock()
 
+    @staticmethod
+    def beside(out: Path) -> Path:
+        """Path of the journal of a fit whose profile is to be written to `out`."""
+        return out.with_name(f"{out.stem}.journal.jsonl")
+
     def open(self, path: Path, head: Mapping[str, Any], *, resume: bool) -> None:
         """Creates the file, or reads an existing one. Raises UserError if it exists and must not
         be resumed, or belongs to another fit; EnvironmentProblem if it cannot be read or

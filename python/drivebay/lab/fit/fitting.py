@@ -115,7 +115,7 @@ def fit(
     if path is not None:
         _can_be_written(path, resume=resume)
         head = {**fingerprint(wanted, named), "search_seed": seed}
-        journal.open(path.with_name(f"{path.stem}.journal.jsonl"), head, resume=resume)
+        journal.open(Journal.beside(path), head, resume=resume)
     elif resume:
         raise UserError("--resume needs --out, whose folder has the journal", "--out PROFILE.toml")
     go_on = "give the same command again with --resume" if path else "give the same command again"
