@@ -80,16 +80,11 @@ def changed(profile: Profile, changes: Sequence[str]) -> Profile:
         raise UserError(f"--set {name}: {message}", (meant[0] if meant else "") + hint) from None
 
 
-def _parts(word: str) -> tuple[str, str, str]:
-    name, equals, value = (part.strip() for part in word.partition("="))
-    return name, equals, value
-
-
 def _rank(word: str) -> int:
     """Order of application: host and firmware, variants and short names, values, shares of the
     capacity.
     """
-    name, equals, _ = _parts(word)
+    name, equals, _ = (part.strip() for part in word.partition("="))
     if name in ("unused", "over_provisioning"):
         return SHARES
     if equals and name in ("host", "firmware"):
@@ -98,7 +93,7 @@ def _rank(word: str) -> int:
 
 
 def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
-    name, equals, value = _parts(word)
+    name, equals, value = (part.strip() for part in word.partition("="))
     if equals and name == "host":
         with named(f"--host {value}"):
             raw["host"] = hosts.load(value)

@@ -95,13 +95,14 @@ def inspect(
     seconds.
     """
     real = os.path.realpath(path)
-    hint = "see the block devices with: drivebay drives"
-    with system_errors(path, hint, UserError):
+    with system_errors(path, "see the block devices with: drivebay drives", UserError):
         status = os.stat(real)
     if not stat.S_ISBLK(status.st_mode):
         raise UserError(f"{path} is no block device", "see them with: drivebay drives")
     if (name := in_use.name_of(status.st_rdev)) is None:
-        raise UserError(f"{path}: the kernel has no such device", hint)
+        raise UserError(
+            f"{path}: the kernel has no such device", "see the block devices with: drivebay drives"
+        )
     capacity = int(read(in_use.SYS_BLOCK / name / "size") or 0) * SECTOR_BYTES
     look_inside = look_inside and capacity > 0 and (held or os.access(real, os.R_OK))
     found = contents.of(real, capacity, name) if look_inside else contents.NOT_LOOKED_AT

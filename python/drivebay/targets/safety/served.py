@@ -37,8 +37,9 @@ class ServedFile:
         """Why the owner has to name the file, a sentence that goes on from "it ..."; "" if not."""
 
     def __enter__(self) -> ServedFile:
-        failure = f"--data: {self._given} cannot be looked at"
-        with system_errors(failure, "run as its owner, or name a new file"):
+        with system_errors(
+            f"--data: {self._given} cannot be looked at", "run as its owner, or name a new file"
+        ):
             try:
                 self._look()
             except BaseException:

@@ -66,13 +66,12 @@ class Telemetry:
         self.missed_s = 0
         self.failures: dict[str, str] = {}
         self._pids: dict[int, float] = {}
-        self._taken_until = 0.0
+
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="telemetry")
 
     def __enter__(self) -> Telemetry:
-        self._begun = time.monotonic()
-        self._taken_until = self._begun
+        self._begun = self._taken_until = time.monotonic()
         self._thread.start()
         return self
 
