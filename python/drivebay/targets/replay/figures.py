@@ -74,7 +74,6 @@ def _figures(raw: RealReplayResult, passed_over: dict[str, int]) -> dict[str, An
         return value / over if over > 0 else None
 
     iops, mean_s = per(ios, busy_s), per(latency_ns / 1e9, ios)
-
     return {
         "reads": reads,
         "writes": writes,

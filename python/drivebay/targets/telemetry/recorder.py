@@ -66,7 +66,6 @@ class Telemetry:
         self.missed_s = 0
         self.failures: dict[str, str] = {}
         self._pids: dict[int, float] = {}
-
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="telemetry")
 
