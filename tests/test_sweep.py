@@ -394,7 +394,7 @@ def test_nothing_that_does_not_fit_into_memory_is_begun(monkeypatch: pytest.Monk
             return distributed.Future
 
     def dispatcher(budget: int) -> Any:
-        here = cluster.Cluster(Client(), True, budget, budget, True)
+        here = cluster.Cluster(Client(), budget, budget, True)
         monkeypatch.setattr(Store, "failures", lambda *_: set())
         return engine._Dispatcher(made, Store("memory://x"), Watched(), here, 0)
 

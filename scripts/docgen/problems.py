@@ -29,6 +29,8 @@ CODES = (
     ("130", "Ctrl-C or SIGTERM interrupted the command.", "finished steps are kept"),
 )
 KINDS = {"UserError": "2", "EnvironmentProblem": "3", "DrivebayError": "2", "Interrupted": "130"}
+# Kind that `common.files.system_errors` raises unless another is given.
+SYSTEM = "EnvironmentProblem"
 
 
 def pages() -> dict[str, str]:
@@ -64,9 +66,13 @@ def _messages() -> dict[str, list[tuple[str, str, str]]]:
         for node in nodes:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
-            if node.func.id in kinds and len(node.args) >= 2:
+            kind, reason = node.func.id, ""
+            if kind == "system_errors":  # adds the system's reason to the message
+                kind = next((a.id for a in node.args[2:] if isinstance(a, ast.Name)), SYSTEM)
+                reason = ": …"
+            if kind in kinds and len(node.args) >= 2:
                 message, hint = (_text_of(argument) for argument in node.args[:2])
-                row = (plain(message), plain(hint), kinds[node.func.id])
+                row = (plain(message + reason), plain(hint), kinds[kind])
                 if message.strip("… ") and row not in messages.setdefault(room, []):
                     messages[room].append(row)
     return {room: rows for room, rows in messages.items() if rows}

@@ -108,14 +108,12 @@ def _append(known: Mapping[str, pa.Array], file: IO[bytes]) -> None:
     import pyarrow.csv as pa_csv
 
     rows = len(known["op"])
-    others = {
+    arrays = {
         "device": pa.array([0] * rows, pa.uint32()),
         "response_ns": pa.nulls(rows, pa.int64()),
+        **known,
     }
-    all_of_them = {**others, **known}
-    columns = [
-        all_of_them[name].cast(pa.string() if name == "op" else pa.uint64()) for name in COLUMNS
-    ]
+    columns = [arrays[name].cast(pa.string() if name == "op" else pa.uint64()) for name in COLUMNS]
     options = pa_csv.WriteOptions(include_header=False, quoting_style="none")
     pa_csv.write_csv(pa.table(columns, names=list(COLUMNS)), file, options)
 

@@ -6,7 +6,6 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType
 from typing import Any
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -19,15 +18,11 @@ def heard(call: Callable[[], object], numbers: Iterable[signal.Signals] = ENDING
     An ignored signal stays ignored: under nohup, work continues when the terminal is closed. Only
     the main thread can handle signals; in other threads nothing changes.
     """
-
-    def hear(_number: int, _frame: FrameType | None) -> None:
-        call()
-
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in numbers:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, hear)
+                before[number] = signal.signal(number, lambda _number, _frame: call())
     try:
         yield
     finally:

@@ -80,16 +80,11 @@ def changed(profile: Profile, changes: Sequence[str]) -> Profile:
         raise UserError(f"--set {name}: {message}", (meant[0] if meant else "") + hint) from None
 
 
-def _parts(word: str) -> tuple[str, str, str]:
-    name, equals, value = (part.strip() for part in word.partition("="))
-    return name, equals, value
-
-
 def _rank(word: str) -> int:
     """Order of application: host and firmware, variants and short names, values, shares of the
     capacity.
     """
-    name, equals, _ = _parts(word)
+    name, equals, _ = (part.strip() for part in word.partition("="))
     if name in ("unused", "over_provisioning"):
         return SHARES
     if equals and name in ("host", "firmware"):
@@ -98,13 +93,17 @@ def _rank(word: str) -> int:
 
 
 def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
-    name, equals, value = _parts(word)
+    name, equals, value = (part.strip() for part in word.partition("="))
     if equals and name == "host":
-        return _host(raw, value)
+        with named(f"--host {value}"):
+            raw["host"] = hosts.load(value)
+        return f"host={value}", "see: drivebay hosts"
     if equals and name == "firmware":
         return _firmware(raw, value)
     if equals and name == "ailment" and value.partition(":")[0] != "aged":
-        return _ailment(raw, value)
+        with named(f"--ailment {value}"):
+            ailments.load(value).lay_over(raw)
+        return f"ailment={value}", "see: drivebay drives --ailments"
     if equals and name == "ailment":
         name, value = "aged", value.partition(":")[2]
     if equals and name not in SHORT:
@@ -118,13 +117,6 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
             _put(raw, path, {"value": setting, "source": f"{WHAT_IF}: {change}"})
     example = f"--set {_EXAMPLE_OF[name]}" if name in _EXAMPLE_OF else EXAMPLES
     return change, f"possible are, for example: {example}"
-
-
-def _host(raw: Raw, value: str) -> Applied:
-    """Replaces the host: a name from the catalog or a file."""
-    with named(f"--host {value}"):
-        raw["host"] = hosts.load(value)
-    return f"host={value}", "see: drivebay hosts"
 
 
 def _firmware(raw: Raw, value: str) -> Applied:
@@ -152,13 +144,6 @@ def _give_source(node: Any, source: str) -> None:
     elif isinstance(node, dict | list):
         for inner in node.values() if isinstance(node, dict) else node:
             _give_source(inner, source)
-
-
-def _ailment(raw: Raw, value: str) -> Applied:
-    """Adds an ailment: a name from the catalog or a file."""
-    with named(f"--ailment {value}"):
-        ailments.load(value).lay_over(raw)
-    return f"ailment={value}", "see: drivebay drives --ailments"
 
 
 def _put(raw: Raw, dotted: str, leaf: Mapping[str, Any]) -> None:
@@ -434,9 +419,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
 
 def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
     known = {path: leaf["value"] for path, leaf in leaves.every(raw)}
-    paths = [path for path in known if path == name or path.endswith(f".{name}")]
-    if name in known:
-        paths = [name]
+    paths = [name] if name in known else [path for path in known if path.endswith(f".{name}")]
     if len(paths) > 1:
         raise UserError(
             f"--set {name}: more than one section has that name: {', '.join(paths)}",

@@ -20,12 +20,13 @@ import ctypes
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drivebay import _core
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError, did_you_mean
 from drivebay.common.files import system_errors
 from drivebay.definitions import leaves
@@ -158,10 +159,7 @@ def load(path: str | Path) -> Policy:
         content = path.read_bytes()
     name, digest = _name_of(path), hashlib.sha256(content).hexdigest()[:16]
     with _lock:
-        known = _loaded.get(f"{name}@{digest}")
-        return known or _enter(name, digest, _core.Policy.from_table(
-            f"{name}@{digest}", _table(content, path)
-        ))  # fmt: skip
+        return _loaded.get(f"{name}@{digest}") or _enter(name, digest, _table(content, path))
 
 
 def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
@@ -197,8 +195,7 @@ def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
     table = Table(abi=1, size=ctypes.sizeof(Table), **addresses)
     with _lock:
         _kept.extend((functions, table))
-        core = _core.Policy.from_table(f"{name}@{digest}", ctypes.addressof(table))
-        return _enter(name, digest, core)
+        return _enter(name, digest, ctypes.addressof(table))
 
 
 # The drive's own victim policies, which a profile selects by gc.victim_policy.
@@ -260,29 +257,17 @@ def of_profile(raw: Mapping[str, Any]) -> Policy | None:
     return None if leaf is None else find(leaf["value"])
 
 
-def _some(_: int, other: int) -> bool:
-    return other > 0
+# For each decision, by its field of `Decisions`: reasons why it may have had no effect.
+EFFECTS: Mapping[str, Mapping[str, str]] = documents.beside(__file__, "effects.toml")
 
 
-# For each decision: its field of `Decisions`, a test whether it had an effect, and two reasons
-# why it may have had none: it was never asked for, or its answers changed nothing.
-EFFECTS: tuple[tuple[str, Callable[[int, int], bool], str, str], ...] = (
-    ("victims", lambda victims, alike: victims > alike,
-     "it was never asked for a victim, as garbage collection needed none",
-     "all candidates for a victim held as many valid pages whenever it was asked"),
-    ("writes", lambda writes, second: 0 < second < writes,
-     "it was never asked for a frontier", "it put all writes at one frontier"),
-    ("paces", _some,
-     "it was never asked for the pace, as garbage collection did not run after a write",
-     "it left the pace of garbage collection as it was"),
-    ("levelings", _some,
-     "it was never asked what wear levelling should move, as nothing was collected",
-     "it moved nothing for wear"),
-    ("opens", _some, "it was never asked for a superblock to open",
-     "it opened the superblocks that the drive itself would have opened"),
-    ("die_reads", _some, "no read met a program or an erase", "it made no read wait"),
-    ("retried", _some, "no read needed a retry", "it moved nothing after retries"),
-)  # fmt: skip
+def _matters(decision: str, asked: int, other: int) -> bool:
+    """True if a decision had an effect. `other` is its second count in `Decisions`: victims
+    without a choice, writes to the second frontier; otherwise decisions that changed something.
+    """
+    if decision == "victims":
+        return asked > other
+    return 0 < other < asked if decision == "writes" else other > 0
 
 
 def without_effect(policy: Policy, asked: _core.Decisions) -> Iterator[str]:
@@ -293,10 +278,10 @@ def without_effect(policy: Policy, asked: _core.Decisions) -> Iterator[str]:
     def sentence(why: str) -> str:
         return f"policy {policy.name}: {why}, so this decision has changed nothing"
 
-    for name, matters, never, same in EFFECTS:
-        counts = getattr(asked, name)
-        if counts is not None and not matters(*counts):
-            yield sentence(same if counts[0] else never)
+    for decision, reasons in EFFECTS.items():
+        counts = getattr(asked, decision)
+        if counts is not None and not _matters(decision, *counts):
+            yield sentence(reasons["same" if counts[0] else "never"])
 
 
 def _leaf(raw: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -331,8 +316,10 @@ def _offered() -> Iterator[Path]:
         yield from sorted(path.glob("*.so")) if path.is_dir() else [path]
 
 
-def _enter(name: str, digest: str, core: _core.Policy) -> Policy:
-    policy = _loaded[f"{name}@{digest}"] = Policy(name, digest, core)
+def _enter(name: str, digest: str, table: int) -> Policy:
+    """Makes a plug-in of the table at this address and enters it among the loaded ones."""
+    reference = f"{name}@{digest}"
+    policy = _loaded[reference] = Policy(name, digest, _core.Policy.from_table(reference, table))
     return policy
 
 

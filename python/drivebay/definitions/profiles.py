@@ -83,7 +83,11 @@ class Profile:
     @property
     def superblock_bytes(self) -> float:
         """Data of a superblock with all bits per cell; NaN for media without erases."""
-        return superblock_bytes(self.raw)
+        nand = self.raw["nand"]
+        if nand.get("in_place", {}).get("value"):
+            return math.nan
+        superblocks: int = nand["blocks_per_plane"]["value"] - nand["bad_superblocks"]["value"]
+        return self.flash_bytes / superblocks
 
     @property
     def memory_bytes(self) -> int:
@@ -117,8 +121,7 @@ class Profile:
         nand = self.raw["nand"]
         if nand.get("in_place", {}).get("value"):
             return "written in place"
-        bits = len(nand["program_us"]["value"])
-        cells = ("SLC", "MLC", "TLC", "QLC")[bits - 1]
+        cells = ("SLC", "MLC", "TLC", "QLC")[len(nand["program_us"]["value"]) - 1]
         return cells + (", no DRAM" if "map_cache" in self.raw else "")
 
     @property
@@ -204,15 +207,6 @@ def flash_bytes(raw: Mapping[str, Any]) -> int:
     blocks = nand["blocks_per_plane"] - nand["bad_superblocks"]
     planes = nand["channels"] * nand["dies_per_channel"] * nand["planes"]
     return int(planes * blocks * nand["pages_per_block"] * nand["page_kib"] * 1024)
-
-
-def superblock_bytes(raw: Mapping[str, Any]) -> float:
-    """Data of a profile's superblock with all bits per cell; NaN for media without erases."""
-    nand = raw["nand"]
-    if nand.get("in_place", {}).get("value"):
-        return math.nan
-    superblocks: int = nand["blocks_per_plane"]["value"] - nand["bad_superblocks"]["value"]
-    return flash_bytes(raw) / superblocks
 
 
 def from_resolved(raw: Mapping[str, Any]) -> Profile:

@@ -46,21 +46,20 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
     profile = changed(catalog.load(DRIVE), ["thermal.network.module_to_air_k_per_w=0.01"])
     drive = _core.VirtualDrive(profile.core, SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
-    fill = _load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity)
+    fill = _load("sequential", 0, BLOCK_128K, capacity, bytes=capacity)
     cases = []
 
     def case(name: str, workload: _core.Workload) -> None:
-        say(name)
-        cases.append(_timed(name, drive, workload))
+        cases.append(_timed(name, drive, workload, say))
 
     case("fill_512g_first", fill)
     drive.reset(profile.core, SEED)
     case("fill_512g", fill)
-    case("randread_4k_qd32_512g", _load("random", 100, BLOCK_4K, capacity, seconds=120))
-    case("seqwrite_128k_512g", _load("sequential", 0, BLOCK_128K, capacity, bytes_=2 * capacity))
+    case("randread_4k_qd32_512g", _load("random", 100, BLOCK_4K, capacity, duration_s=120))
+    case("seqwrite_128k_512g", _load("sequential", 0, BLOCK_128K, capacity, bytes=2 * capacity))
     say("randwrite_4k_steady_512g: an hour of random writes first, to reach the steady state")
-    drive.run(_load("random", 0, BLOCK_4K, capacity, seconds=3600), SEED)
-    case("randwrite_4k_steady_512g", _load("random", 0, BLOCK_4K, capacity, seconds=1200))
+    drive.run(_load("random", 0, BLOCK_4K, capacity, duration_s=3600), SEED)
+    case("randwrite_4k_steady_512g", _load("random", 0, BLOCK_4K, capacity, duration_s=1200))
     for name, share in TODAY.items():
         cases += _random_cases(name, scaled(catalog.load(name), share), drive, say)
     return cases
@@ -71,7 +70,7 @@ def run_drives(names: Sequence[str], say: Callable[[str], None]) -> list[dict[st
     first. Returns cases as `run_cases` does, with `of_reference`, the rate divided by the
     SM951's in the same case and run. Raises UserError if the catalog has no such drive.
     """
-    asked = [DRIVE, *(name for name in names if name != DRIVE)]
+    asked = dict.fromkeys((DRIVE, *names))
     profiles = {name: with_capacity(catalog.load(name), CAPACITY) for name in asked}
     drive = _core.VirtualDrive(profiles[DRIVE].core, SEED)
     results: list[dict[str, Any]] = []
@@ -92,26 +91,16 @@ def _random_cases(
     drive.reset(profile.core, SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
     say(f"{name}, {capacity / 1e9:.0f} GB: filled, then as much written at random")
-    drive.run(_load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity), SEED)
-    drive.run(_load("random", 0, BLOCK_4K, capacity, bytes_=capacity), SEED)
-    reads = _load("random", 100, BLOCK_4K, capacity, seconds=20)
-    writes = _load("random", 0, BLOCK_4K, capacity, bytes_=capacity // 4)
+    drive.run(_load("sequential", 0, BLOCK_128K, capacity, bytes=capacity), SEED)
+    drive.run(_load("random", 0, BLOCK_4K, capacity, bytes=capacity), SEED)
+    reads = _load("random", 100, BLOCK_4K, capacity, duration_s=20)
+    writes = _load("random", 0, BLOCK_4K, capacity, bytes=capacity // 4)
     loads = {f"randread_4k_qd32_{name}": reads, f"randwrite_4k_steady_{name}": writes}
-    cases = []
-    for case, workload in loads.items():
-        say(case)
-        cases.append(_timed(case, drive, workload))
-    return cases
+    return [_timed(case, drive, workload, say) for case, workload in loads.items()]
 
 
 def _load(
-    pattern: Literal["random", "sequential"],
-    read_percent: int,
-    block: int,
-    span: int,
-    *,
-    seconds: float | None = None,
-    bytes_: int | None = None,
+    pattern: Literal["random", "sequential"], read_percent: int, block: int, span: int, **stop: int
 ) -> _core.Workload:
     return _core.Workload(
         pattern=pattern,
@@ -120,11 +109,14 @@ def _load(
         queue_depth=32,
         span_start_bytes=0,
         span_bytes=span,
-        stop={"duration_s": seconds, "bytes": bytes_},
+        stop=stop,
     )
 
 
-def _timed(name: str, drive: _core.VirtualDrive, workload: _core.Workload) -> dict[str, Any]:
+def _timed(
+    name: str, drive: _core.VirtualDrive, workload: _core.Workload, say: Callable[[str], None]
+) -> dict[str, Any]:
+    say(name)
     begin = time.perf_counter()
     # Random draws differ from those that aged the drive; the same ones again would be a hot spot.
     columns = drive.run(workload, SEED + 1)

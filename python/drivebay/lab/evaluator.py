@@ -50,7 +50,7 @@ class Evaluator:
         self._journal, self._make, self._keep, self._part = journal, make, keep, part
         self._pool, self._interrupted = Pool(jobs), interrupted
         self._mutex = threading.Lock()
-        self._progress: Callable[[int, int], None] | None = None
+        self._progress: Callable[[int, int], None] = lambda _count, _asked: None
         self.count, self._asked = 0, 0
 
     def report_to(self, progress: Callable[[int, int], None]) -> None:
@@ -81,8 +81,7 @@ class Evaluator:
             self._journal.put(evaluation, figures)
         with self._mutex:
             self.count += 1
-            if self._progress is not None:
-                self._progress(self.count, self._asked)
+            self._progress(self.count, self._asked)
 
     def _results(
         self, worker: Worker, group: Sequence[Evaluation]

@@ -34,7 +34,6 @@ class Worker:
         self._target: VirtualTarget | None = None
         self._states = Kept()
         self._progress = Progress()
-        self._seed = 0
 
     def set_profile(self, profile: Profile, tests: Sequence[Test], *, seed: int) -> None:
         """Sets the drive under test; `tests` are all that will be run on it, in their order."""

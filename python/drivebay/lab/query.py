@@ -239,28 +239,27 @@ def _is_sweep(folder: Path) -> bool:
 
 
 def _runs(loaded: dict[str, Result]) -> pa.Table:
-    rows = []
-    for name, made in loaded.items():
-        rows += [
-            {
-                "result": name,
-                "folder": str(made.folder),
-                "drive": made.target["name"],
-                "title": made.target.get("title") or made.target.get("model"),
-                "kind": made.target["kind"],
-                "simulated": made.simulated,
-                "capacity_bytes": made.target["capacity_bytes"],
-                "suite": made.suite.name,
-                "quick": made.quick,
-                "seed": made.seed,
-                "test": step.id,
-                "state": step.state,
-                "tool_version": made.tool.version,
-                "git_commit": made.tool.git_commit,
-                "build": provenance.build_line(made.tool.model_dump()) if made.tool.core else None,
-            }
-            for step in made.steps
-        ]
+    rows = [
+        {
+            "result": name,
+            "folder": str(made.folder),
+            "drive": made.target["name"],
+            "title": made.target.get("title") or made.target.get("model"),
+            "kind": made.target["kind"],
+            "simulated": made.simulated,
+            "capacity_bytes": made.target["capacity_bytes"],
+            "suite": made.suite.name,
+            "quick": made.quick,
+            "seed": made.seed,
+            "test": step.id,
+            "state": step.state,
+            "tool_version": made.tool.version,
+            "git_commit": made.tool.git_commit,
+            "build": provenance.build_line(made.tool.model_dump()) if made.tool.core else None,
+        }
+        for name, made in loaded.items()
+        for step in made.steps
+    ]
     return pa.Table.from_pylist(rows, schema=RUNS_SCHEMA)
 
 

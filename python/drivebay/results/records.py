@@ -77,11 +77,16 @@ def flushed(count: int, latency_ns_sum: float) -> dict[str, float]:
     return {"flushes": float(count), "flush_latency_us_mean": latency_ns_sum / count / 1e3}
 
 
+def from_rows(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Makes a table from rows in the order of the schema's columns."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
 def histogram(rows: Iterable[tuple[str, int, int, int]]) -> pa.Table:
     """Makes the table from rows of (direction, low_ns, high_ns, count)."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(HISTOGRAM_SCHEMA)
-    arrays = [pa.array(c, field.type) for c, field in zip(columns, HISTOGRAM_SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=HISTOGRAM_SCHEMA)
+    return from_rows(rows, HISTOGRAM_SCHEMA)
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,16 @@ every file whole or not at all. It must not know drives, suites or results. Mean
 docs/concepts/traces.md.
 """
 
-from drivebay._core import TraceSummary
 from drivebay._core import synth_names as names
 from drivebay._core import trace_formats as formats
-from drivebay.traces.convert import KINDS, convert, source
+from drivebay.traces.convert import convert, source
 from drivebay.traces.picture import picture
 from drivebay.traces.read import OPS, Described, batches, file_source, info
-from drivebay.traces.recording import Recorded, record
+from drivebay.traces.recording import record
 
 __all__ = [
-    "KINDS",
     "OPS",
     "Described",
-    "Recorded",
-    "TraceSummary",
     "batches",
     "convert",
     "file_source",

@@ -45,6 +45,8 @@ class _Gathered:
 
     def __init__(self, trace: TraceBatches, described: Described) -> None:
         self.bin_s = max(described.figures["duration_s"], 1e-6) / BINS
+        limits = {"xlim": (0, self.bin_s * BINS), "ylim": (0, None)}
+        self.time_axis: dict[str, Any] = {"xlabel": "time (s)", **limits}
         self.bytes: dict[str, Floats] = {name: np.zeros(BINS) for name in COLOURS}
         points: dict[str, list[Floats]] = {name: [] for name in COLOURS}
         step = -(-described.summary.requests // POINTS_MAX)
@@ -81,9 +83,7 @@ def _draw(name: str, described: Described, gathered: _Gathered, part: Path) -> N
     for name, colour in COLOURS.items():
         rate = gathered.bytes[name] / gathered.bin_s / 1e6
         middle.plot(times, rate, color=colour, linewidth=0.9, label=f"{name}s")
-    middle.set(ylabel=f"MB/s, mean of {gathered.bin_s:.3g} s", xlabel="time (s)")
-    middle.set_ylim(bottom=0)
-    middle.set_xlim(0, gathered.bin_s * BINS)
+    middle.set(ylabel=f"MB/s, mean of {gathered.bin_s:.3g} s", **gathered.time_axis)
     middle.legend(loc="upper right")
     _sizes(bottom, figures["size_share"])
     figure.savefig(part, format="png", dpi=110)
@@ -94,9 +94,7 @@ def _addresses(axes: Axes, gathered: _Gathered) -> None:
         at_s, offset_gb = gathered.points[name]
         axes.scatter(at_s, offset_gb, s=2, color=colour, linewidths=0, alpha=0.5, label=f"{name}s")
     which = "every request" if gathered.step == 1 else f"1 of {gathered.step} requests"
-    axes.set(ylabel=f"address (GB), {which}", xlabel="time (s)")
-    axes.set_xlim(0, gathered.bin_s * BINS)
-    axes.set_ylim(bottom=0)
+    axes.set(ylabel=f"address (GB), {which}", **gathered.time_axis)
     axes.legend(loc="upper right", markerscale=4)
 
 
@@ -104,5 +102,4 @@ def _sizes(axes: Axes, shares: dict[str, float] | None) -> None:
     shares = shares or {}
     bars = axes.bar(list(shares), [share * 100 for share in shares.values()], color="#7f7f7f")
     axes.bar_label(bars, fmt="%.1f")
-    axes.set(ylabel="% of reads and writes", xlabel="size (KB of 1024 bytes)")
-    axes.set_ylim(0, 100)
+    axes.set(ylabel="% of reads and writes", xlabel="size (KB of 1024 bytes)", ylim=(0, 100))

@@ -8,7 +8,6 @@ from drivebay.definitions.suites.load_fields import LoadFields
 from drivebay.definitions.suites.loader import load, names, spoken
 from drivebay.definitions.suites.loads import shares_of, writes_of, zone_words
 from drivebay.definitions.suites.model import (
-    SCHEMA_VERSION,
     Phase,
     Prepare,
     Quick,
@@ -22,7 +21,6 @@ from drivebay.definitions.suites.model import (
 from drivebay.definitions.suites.parts import Content, Rounds, Score, Steady
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Content",
     "LoadFields",
     "Phase",

@@ -69,11 +69,10 @@ def _read(path: Path) -> Suite:
             raise UserError(f"suite file {path} is a directory", how)
         text = documents.read(path)
         if path.suffix == JOBS:
-            return parse(
-                fio_jobs.suite_of(text.decode(errors="replace"), where=str(path), name=path.stem),
-                where=str(path),
-            )
-        table = documents.toml(text)
+            jobs = text.decode(errors="replace")
+            table = fio_jobs.suite_of(jobs, where=str(path), name=path.stem)
+        else:
+            table = documents.toml(text)
     except FileNotFoundError:
         raise UserError(f"suite file {path} does not exist", how) from None
     except OSError as problem:

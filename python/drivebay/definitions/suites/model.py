@@ -80,7 +80,8 @@ class _Span(Data):
             )
         return self
 
-    def _extent(self, capacity_bytes: int) -> tuple[int, int]:
+    def span(self, capacity_bytes: int) -> tuple[int, int]:
+        """Start and length in bytes, not rounded to blocks."""
         start = _share(capacity_bytes, self.span_start_percent)
         end_percent = self.span_start_percent + self.span_percent
         end = capacity_bytes if end_percent == 100.0 else _share(capacity_bytes, end_percent)
@@ -148,7 +149,7 @@ class Workload(Requests, _Span):
         >>> half.span(8 * 2**20 + 512)
         (4194304, 4194304)
         """
-        start, length = self._extent(capacity_bytes)
+        start, length = super().span(capacity_bytes)
         if length < self.largest_bytes:
             return start, 0
         return start, length // self.block_bytes * self.block_bytes
@@ -262,10 +263,6 @@ class Prepare(_Span):
             changes["until_steady"] = rule.model_copy(update={"rounds_max": rule.window_rounds})
         return self.model_copy(update=changes)
 
-    def span(self, capacity_bytes: int) -> tuple[int, int]:
-        """Start and length in bytes of a fill or discard, not rounded to blocks."""
-        return self._extent(capacity_bytes)
-
 
 class Replay(TraceLoad):
     """A replayed trace; `seed` is for a synthesized one, `drive_s` is its approximate duration,
@@ -294,9 +291,8 @@ class Trim(Data):
         """
         before = "discarded and " if self.discard else ""
         size = f"3 extents of {self.extent_bytes // MIB} MiB"
-        return f"{size}{'' if self.discard else ' written'}, their middle halves {before}read " + (
-            f"{self.reads} times"
-        )
+        halves = f"their middle halves {before}read {self.reads} times"
+        return f"{size}{'' if self.discard else ' written'}, {halves}"
 
 
 # Approximate duration of one half of a TRIM validation; guess: 9,216 reads of 0.2 ms, and pauses.
@@ -367,8 +363,7 @@ class Phase(Data):
             scale, drive_s = self.replay.scale * quick.scale, self.replay.drive_s * quick.scale
             changed = {"scale": scale, "drive_s": drive_s}
             part = Replay(**{**self.replay.model_dump(), **changed})
-            again = {"label": self.label, "replay": part, "before": before}
-            return Phase.model_validate(again)
+            return Phase.model_validate({"label": self.label, "replay": part, "before": before})
         load = self.workload.model_dump()
         load["duration_s"] = min(self.workload.duration_s, quick.duration_s)
         if self.workload.until_stable is not None:

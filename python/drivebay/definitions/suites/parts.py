@@ -9,6 +9,7 @@ line rises or falls over the window by at most 10 % of it; at most 25 rounds. fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -193,8 +194,6 @@ class Score(Data):
             return None
         if self.rule == "sum":
             return self.factor * sum(weight * rates[label] for label, weight in self.terms.items())
-        product = 1.0
         whole = sum(self.terms.values())
-        for label, weight in self.terms.items():
-            product *= rates[label] ** (weight / whole)
-        return self.factor * product
+        powers = (rates[label] ** (weight / whole) for label, weight in self.terms.items())
+        return self.factor * float(math.prod(powers))

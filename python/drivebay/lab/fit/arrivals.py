@@ -24,14 +24,13 @@ SOURCE = "guess: arrival, set with the SM951 with heatsink (docs/concepts/synthe
 
 def arrivals(traces: set[str]) -> dict[tuple[str, str], Parameter]:
     """The parameters of these traces, by trace and figure."""
-    result = {}
-    for trace in sorted(traces):
-        for key in KEYS:
-            name = f"trace.{trace}.{key}"
-            result[trace, key] = Parameter(
-                name, 1.0, 1 / OPEN_FACTOR, OPEN_FACTOR, read_off=True, source=SOURCE, key=name
-            )
-    return result
+    names = {(trace, key): f"trace.{trace}.{key}" for trace in sorted(traces) for key in KEYS}
+    return {
+        place: Parameter(
+            name, 1.0, 1 / OPEN_FACTOR, OPEN_FACTOR, read_off=True, source=SOURCE, key=name
+        )
+        for place, name in names.items()
+    }
 
 
 def shifted(runs: Mapping[Run, Figures], key: str, change: float) -> dict[Run, Figures]:

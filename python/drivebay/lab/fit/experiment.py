@@ -40,7 +40,9 @@ KEYS = {
     "thermal": ("throttle_after_s", "initial_rate", "throttled_rate"),
     "trace": ("rate", "latency_mean"),
 }
-POWERED = KINDS_OF_PHASES | {"consistency", "thermal"}
+# Kinds that are fitted to by default, the power of each phase too; traces take long, and are better
+# held out for predictions.
+USUAL_KINDS = KINDS_OF_PHASES | {"consistency", "thermal"}
 
 
 # A test on a drive; its drive is "" for the fitted one.
@@ -123,7 +125,7 @@ def figures_of(test: Measured) -> dict[str, Figure]:
             key, name = f"rate@{label}", f"Rate, {label}"
             sd, n = (step.rate.sd, step.rate.n) if step.rate else (None, 0)
             figures[key] = Figure(key, name, step.rate_mb_s, "MB/s", sd, n=n)
-        if kind in POWERED and power is not None:
+        if kind in USUAL_KINDS and power is not None:
             key, name = f"power@{label}", f"Power, {label}"
             figures[key] = Figure(key, name, power.mean, "W", power.sd, n=power.n)
     return figures

@@ -111,9 +111,9 @@ def fit(
     named = select_parameters(start, parameters)
     if from_middle:
         named = tuple(replace(parameter, start=parameter.value(0.5)) for parameter in named)
-    _can_be_written(path, resume=resume)
     journal = Journal()
     if path is not None:
+        _can_be_written(path, resume=resume)
         head = {**fingerprint(wanted, named), "search_seed": seed}
         journal.open(Journal.beside(path), head, resume=resume)
     elif resume:
@@ -132,9 +132,7 @@ def _in_range(option: str, value: int | None, low: int, high: int) -> None:
         )
 
 
-def _can_be_written(path: Path | None, *, resume: bool) -> None:
-    if path is None:
-        return
+def _can_be_written(path: Path, *, resume: bool) -> None:
     if path.suffix != ".toml":
         raise UserError(
             f"--out {path}: a profile's name ends in .toml", f"--out {path.with_suffix('.toml')}"
@@ -208,13 +206,9 @@ class _Fit:
             self.start,
             self.trials,
         )
-        centre = problem.coordinates(self.start)
-        points = [self.start]
-        for index in problem.active:
-            moved = (search.moved(centre, index, sign * SCREEN) for sign in (-1, 1))
-            points += map(problem.values, moved)
-        self._seen = points
-        results = self.trials.run(points, jobs)
+        steps = [SCREEN] * len(problem.active)
+        self._seen = [self.start, *search.either_side(problem, self.start, steps)]
+        results = self.trials.run(self._seen, jobs)
         self._moves: set[tuple[int, Job]] = set()
         for place, figures in enumerate(results[1:]):
             if not any(figures.values()):
@@ -233,8 +227,9 @@ class _Fit:
 
     def _fitted(self, whole: Problem) -> Values:
         """The best values after all stages."""
-        best, quick = self._first(whole), self._quick(whole)
-        if quick is not None and quick.jobs != whole.jobs:
+        best = self._first(whole)
+        quick = self._reduced(whole, set(filter(self._is_quick, whole.jobs)))
+        if quick.observations and quick.jobs != whole.jobs:
             best = self._solved(quick, best, "quick tests", seed=self.seed)
         return self._solved(whole, best, "all tests", seed=self.seed + 1)
 
@@ -250,7 +245,8 @@ class _Fit:
         """
         self._tell(stage)
         best = search.local_search(problem, first)
-        if self._off(problem, best):
+        residuals = problem.many([best])[0].values()
+        if sum(r * r for r in residuals) > search.GOOD * len(problem.observations):
             self._tell(f"search, {stage}")
             usual = EVALUATIONS_EACH * len(problem.active)
             most = usual if self.evaluations is None else self.evaluations
@@ -292,11 +288,6 @@ class _Fit:
             observations=(*kept, *filter(touched, experiment.whole)),
         )
 
-    def _quick(self, whole: Problem) -> Problem | None:
-        """The problem reduced to the quick tests and the parameters that affect them."""
-        quick = self._reduced(whole, {job for job in whole.jobs if self._is_quick(job)})
-        return quick if quick.observations else None
-
     def _reduced(self, problem: Problem, jobs: set[Job]) -> Problem:
         """The problem reduced to these jobs and the parameters that affect them."""
         observations = tuple(one for one in problem.observations if jobs.issuperset(one.jobs))
@@ -316,10 +307,6 @@ class _Fit:
         test = self.experiment.tests[job]
         return sum(phase.workload.duration_s for phase in test.phases) <= QUICK_S
 
-    def _off(self, problem: Problem, at: Values) -> bool:
-        residuals = problem.many([at])[0].values()
-        return sum(r * r for r in residuals) > search.GOOD * len(problem.observations)
-
     def _result(
         self,
         best: Values,
@@ -329,8 +316,7 @@ class _Fit:
         out: Path | None,
     ) -> Calibration:
         experiment = self.experiment
-        jobs = sorted(experiment.full)
-        before, after = self.trials.run([self.start, best], jobs, full=True)
+        before, after = self.trials.run([self.start, best], sorted(experiment.full), full=True)
         figures = tuple(
             compared(
                 observation,
@@ -367,8 +353,7 @@ class _Fit:
         )  # fmt: skip
 
     def _tell(self, stage: str) -> None:
-        if self.progress is not None:
-            progress = self.progress
+        if (progress := self.progress) is not None:
             self.trials.report_to(lambda count: progress(stage, count))
 
 

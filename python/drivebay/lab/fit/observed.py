@@ -20,7 +20,7 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
 from drivebay.lab.fit.experiment import (
-    KINDS_OF_PHASES,
+    USUAL_KINDS,
     Experiment,
     Observation,
     Relation,
@@ -32,9 +32,6 @@ from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run, load_plan
 from drivebay.lab.validate.runs import SEED
 from drivebay.results import Result, load
 
-# Kinds of tests that are fitted to by default; traces take long, and are better held out for
-# predictions.
-USUAL_KINDS = KINDS_OF_PHASES | {"consistency", "thermal"}
 # Largest error of a held-out figure that counts as predicted.
 HELD_OUT_PERCENT = 10.0
 # Bound of a row whose relation has no bound of its own (under, over, between): as for an exact

@@ -238,11 +238,7 @@ def derivatives(problem: Problem, at: Values) -> Floats:
     """Derivatives of the residuals by the active coordinates, shape (observations, active):
     central differences of `Parameter.step`, one-sided at an end of a range.
     """
-    centre = problem.coordinates(at)
-    points = []
-    for place, index in enumerate(problem.active):
-        step = problem.parameters[index].step
-        points += [problem.values(moved(centre, place, sign * step)) for sign in (-1, 1)]
+    points = either_side(problem, at, [problem.parameters[i].step for i in problem.active])
     residuals = problem.many(points)
     names = [observation.name for observation in problem.observations]
     slopes = np.zeros((len(problem.active), len(names)))
@@ -253,8 +249,15 @@ def derivatives(problem: Problem, at: Values) -> Floats:
     return slopes.T
 
 
-def moved(centre: Floats, place: int, step: float) -> Floats:
-    """Returns the coordinates with one of them moved by a step, at most to an end of its range."""
-    coordinates = centre.copy()
-    coordinates[place] = min(1.0, max(0.0, centre[place] + step))
-    return coordinates
+def either_side(problem: Problem, at: Values, steps: Sequence[float]) -> list[Values]:
+    """Points before and after `at` in each active coordinate: it is moved by its step, at most to
+    an end of its range.
+    """
+    centre = problem.coordinates(at)
+    points = []
+    for place, step in enumerate(steps):
+        for moved in (centre[place] - step, centre[place] + step):
+            coordinates = centre.copy()
+            coordinates[place] = min(1.0, max(0.0, moved))
+            points.append(problem.values(coordinates))
+    return points

@@ -9,6 +9,7 @@ path of a fit: at its end every test is run in its measured length.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -51,12 +52,11 @@ def shortened(whole: Measured) -> tuple[Test, dict[str, float] | None]:
 
 def _leading(whole: Measured, seconds: int) -> list[PhaseFigures]:
     """The phases before the first one whose first seconds differ from the whole phase."""
-    same: list[PhaseFigures] = []
-    for phase in whole.phases:
-        if phase.workload.duration_s > seconds and not _steady(phase, seconds):
-            break
-        same.append(phase)
-    return same
+
+    def same(phase: PhaseFigures) -> bool:
+        return phase.workload.duration_s <= seconds or _steady(phase, seconds)
+
+    return list(itertools.takewhile(same, whole.phases))
 
 
 def _steady(phase: PhaseFigures, seconds: int) -> bool:

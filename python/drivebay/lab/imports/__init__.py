@@ -130,8 +130,7 @@ def xml_of(path: Path, root: str, importer: Importer) -> ElementTree.Element:
     try:
         return documents.xml(text[max(0, text.find(f"<{root}")) :])
     except ValueError as problem:
-        shown = printable(str(path))
-        raise UserError(f"{shown} is damaged: {problem}", importer.again) from None
+        raise UserError(f"{printable(str(path))} is damaged: {problem}", importer.again) from None
 
 
 def text_of(path: Path, again: str, *, refusal: str = "cannot be imported") -> str:

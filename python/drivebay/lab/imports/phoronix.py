@@ -16,10 +16,11 @@ from pathlib import Path
 
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
+from drivebay.definitions.fio_options import number_of
 from drivebay.definitions.suites import Workload
 from drivebay.lab.imports import named, xml_of
 from drivebay.results.foreign import ImportedFile, rates_only
-from drivebay.targets.fio.figures import Unreadable, is_possible, number_of
+from drivebay.targets.fio.figures import Unreadable, is_possible
 
 MIB = 2**20
 RATES = {"IOPS": 1.0, "MB/s": MIB}

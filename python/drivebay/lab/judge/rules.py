@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
+from drivebay.definitions.fio_options import SYNCHRONOUS
 from drivebay.lab.fio_import.jobs import LAST_BIN_NS
-from drivebay.lab.fio_import.load import SYNCHRONOUS
 from drivebay.lab.judge.evidence import WHOLE, Case, size
 
 Verdict = Literal["shown", "likely", "cannot be told from this file", "excluded"]

@@ -24,7 +24,6 @@ from drivebay.common.memory import available_bytes
 from drivebay.lab.sweep.network import Scheduler, distributed
 
 MEMORY = "memory"
-JOBS_MAX = 1024
 # Share of the free memory that runs may take; the rest is for the page cache and other processes.
 MEMORY_SHARE = 0.8
 # Memory of a worker process before its first run: interpreter, Dask, NumPy, Arrow; measured,
@@ -43,7 +42,6 @@ class Cluster:
     """
 
     client: Any
-    local: bool
     budget_bytes: int | None
     largest_bytes: int | None
     has_memory_resource: bool
@@ -103,13 +101,12 @@ def _local(jobs: int) -> Iterator[Cluster]:
         "distributed.worker.memory.pause": False,
         "distributed.admin.system-monitor.interval": "5s",
     }
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(dask.config.set(settings))
+    with dask.config.set(settings), contextlib.ExitStack() as stack:
         with sigint_ignored():
             cluster = nodes.local_cluster(jobs, {MEMORY: float(budget)})
             stack.enter_context(cluster)
             client = stack.enter_context(distributed().Client(cluster, set_as_default=False))
-        yield Cluster(client, True, budget, budget, True, lambda: cluster.scale(jobs))
+        yield Cluster(client, budget, budget, True, lambda: cluster.scale(jobs))
 
 
 @contextlib.contextmanager
@@ -127,7 +124,7 @@ def _connected(scheduler: Scheduler) -> Iterator[Cluster]:
         ) from None
     try:
         largest = max((announced.get(MEMORY, 0.0) for announced in _announced(client)), default=0.0)
-        yield Cluster(client, False, None, int(largest) or None, largest > 0)
+        yield Cluster(client, None, int(largest) or None, largest > 0)
     finally:
         client.close()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import queue
 import shlex
@@ -186,19 +187,15 @@ class _Dispatcher:
     def work(self, left: Any, stop: threading.Event) -> None:
         """Works until no run is left, or `stop` is set."""
         capacity, counted = 0, -COUNT_THREADS_EVERY_S
-        more = True
         while not stop.is_set():
             if time.monotonic() - counted > COUNT_THREADS_EVERY_S:
                 capacity, counted = self._capacity(), time.monotonic()
-            while more and len(self._waiting) < max(LOOKAHEAD, capacity):
-                index = next(left, None)
-                if index is None:
-                    more = False
-                    break
+            wanted = max(LOOKAHEAD, capacity) - len(self._waiting)
+            for index in itertools.islice(left, max(0, wanted)):
                 self._waiting.append(_Attempt(index, 0, self._memory_of(index)))
             while len(self._running) < capacity and (attempt := self._next()) is not None:
                 self._submit(attempt)
-            if not self._running and not self._waiting and not more:
+            if not self._running and not self._waiting:
                 return
             with contextlib.suppress(queue.Empty):
                 self._finish(self._ended.get(timeout=LOOK_EVERY_S))
@@ -305,9 +302,8 @@ class _Dispatcher:
         if attempt is None:
             return
         self._memory_bytes -= attempt.memory_bytes
-        answer: work.Outcome
         if future.status == "finished":
-            answer = future.result()
+            answer: work.Outcome = future.result()
         else:
             problem = future.exception() if future.status == "error" else None
             answer = {"error": _lost(problem), "again": True}

@@ -137,12 +137,13 @@ class Plan:
         """The drive of a run, changed by its parameters. Raises UserError if the changed drive
         is not possible.
         """
-        changes = [
+        own = self.profiles[point.drive]
+        changes = tuple(
             word
             for parameter in self.spec.parameters
             if (word := parameter.word(point.values[parameter.name])) is not None
-        ]
-        return _changed(self.profiles[point.drive], tuple(changes))
+        )
+        return _changed(own.json(), changes) if changes else own
 
     def test(self, point: Point) -> Test:
         """The test of a run, its load changed by its parameters. Raises UserError if the changed
@@ -209,12 +210,8 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=256)
-def _changed_cached(text: str, changes: tuple[str, ...]) -> catalog.Profile:
+def _changed(text: str, changes: tuple[str, ...]) -> catalog.Profile:
     return changed(catalog.from_resolved(json.loads(text)), changes)
-
-
-def _changed(profile: catalog.Profile, changes: tuple[str, ...]) -> catalog.Profile:
-    return _changed_cached(profile.json(), changes) if changes else profile
 
 
 def make(spec: Spec, *, where: str) -> Plan:
@@ -240,8 +237,7 @@ def make(spec: Spec, *, where: str) -> Plan:
 
 def _policies(spec: Spec, tests: tuple[Test, ...]) -> dict[str, str]:
     """The plug-ins that the sweep's changes name."""
-    values = {parameter: parameter.values or () for parameter in spec.parameters}
-    varied = [parameter.word(value) for parameter, several in values.items() for value in several]
+    varied = [part.word(value) for part in spec.parameters for value in part.values or ()]
     changes = [*spec.changes, *varied, *(word for test in tests for word in test.what_if)]
     named = {
         word.removeprefix("policy=") for word in changes if word and word.startswith("policy=")

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_v
 from drivebay.analysis.replicates import FEWEST, Precision
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
+from drivebay.common.files import system_errors
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import mistakes, suites
 from drivebay.definitions.suites import Prepare, Workload
@@ -239,15 +240,12 @@ def load(path: Path) -> Spec:
     UserError
         If it cannot be read or is not a valid sweep; names file, field and value.
     """
-    try:
-        table = documents.toml(documents.read(path))
-    except OSError as problem:
-        raise UserError(
-            f"sweep file {path} cannot be read: {problem.strerror}",
-            f"give a .toml file: drivebay sweep my-sweep.toml; {EXAMPLE}",
-        ) from None
-    except ValueError as problem:
-        raise UserError(f"sweep file {path} is not valid TOML: {problem}", EXAMPLE) from None
+    hint = f"give a .toml file: drivebay sweep my-sweep.toml; {EXAMPLE}"
+    with system_errors(f"sweep file {path} cannot be read", hint, UserError):
+        try:
+            table = documents.toml(documents.read(path))
+        except ValueError as problem:
+            raise UserError(f"sweep file {path} is not valid TOML: {problem}", EXAMPLE) from None
     return parse(table, where=str(path))
 
 

@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 from drivebay.results import checking, files
 
 SCHEMA_VERSION = 2
@@ -183,7 +184,10 @@ class Store:
         storage refuses it.
         """
         path = self._path(name)
-        try:
+        with system_errors(
+            f"writing {name} to {self.url} failed",
+            "free some space or make it writable; finished runs are kept: add --resume",
+        ):
             if self.is_local:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 files.replace(Path(path), content)
@@ -195,11 +199,6 @@ class Store:
                 beside = posixpath.join(folder, f"{files.PARTIAL}{last}")
                 self._fs.pipe_file(beside, content)
                 self._fs.mv(beside, path)
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"writing {name} to {self.url} failed: {problem.strerror or problem}",
-                "free some space or make it writable; finished runs are kept: add --resume",
-            ) from problem
 
     def upload(self, folder: Path, place: str, *, last: str) -> None:
         """Copies a folder into the dataset; the file `last` is copied last, as it marks the

@@ -70,7 +70,8 @@ def answer(index: int, work: Callable[[], list[str] | None]) -> Outcome:
 
 def row(plan: Plan, point: Point) -> pa.Table:
     """Runs one run and returns its part."""
-    _reset_peak()
+    with contextlib.suppress(OSError):  # resets the peak memory of this process, VmHWM
+        Path("/proc/self/clear_refs").write_text("5")
     begun, cpu = time.monotonic(), time.process_time()
     test = plan.test(point)
     profile = plan.profile(point)
@@ -159,9 +160,3 @@ def _type(parameter: Any) -> pa.DataType:
     if isinstance(some, bool):
         return pa.bool_()
     return pa.string() if isinstance(some, str) else pa.float64()
-
-
-def _reset_peak() -> None:
-    """Resets the peak memory of this process, VmHWM."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")

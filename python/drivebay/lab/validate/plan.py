@@ -133,8 +133,7 @@ class Row:
             return float(low), float(high)
         if value is None:
             return None
-        half = abs(value) * WITHIN_PERCENT[relation] / 100
-        half = half or ROUNDED
+        half = abs(value) * WITHIN_PERCENT[relation] / 100 or ROUNDED
         return value - half, value + half
 
     @property

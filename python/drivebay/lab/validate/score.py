@@ -112,27 +112,6 @@ class Scored:
         return low <= self.interval[1] and self.interval[0] <= high
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Statistics of the predicted rows with a printed number: their number, the median and the
-    ninth decile of their absolute errors, the share within bounds, and of `n_intervals` published
-    values with an interval the share in it. Words and ranks that were predicted, and those of
-    them that hold. Number of rows that are fitted, of these in the profiles, and contradicted.
-    """
-
-    n_predicted: int
-    median_abs_loo_error_pct: float | None
-    p90_abs_loo_error_pct: float | None
-    within_share: float | None
-    n_intervals: int
-    coverage_90: float | None
-    n_words: int
-    n_words_hold: int
-    n_fitted: int
-    n_in_profile: int
-    n_contradicted: int
-
-
 def scored(validation: Validation) -> tuple[Scored, ...]:
     """Scores every row of a run."""
     return tuple(map(_scored, validation.verdicts))
@@ -157,27 +136,33 @@ def _scored(verdict: Verdict) -> Scored:
     return Scored(verdict, known["leverage"], left_out, error_percent(row, left_out))
 
 
-def summary(rows: Sequence[Scored]) -> Summary:
-    """Computes the figures of the headline."""
+def summary(rows: Sequence[Scored]) -> dict[str, float | None]:
+    """Computes the figures of the headline, of the predicted rows with a printed number: their
+    number, the median and the ninth decile of their absolute errors, the share within bounds, and
+    of `n_intervals` published values with an interval the share in it. Words and ranks that were
+    predicted, and those of them that hold. Number of rows that are fitted, of these in the
+    profiles, and contradicted.
+    """
     predicted = [row for row in rows if row.predicted]
     numbers = [row for row in predicted if row.has_number]
     words = [row for row in predicted if not row.has_number]
     errors = [abs(row.error_percent) for row in numbers if row.error_percent is not None]
     held = [bool(row.within) for row in numbers if row.off is not None and row.interval]
     classes = [row.class_of for row in rows]
-    return Summary(
-        len(numbers),
-        statistics.median(errors) if errors else None,
-        ninth_decile(errors),
-        sum(row.left_out_ok for row in numbers) / len(numbers) if numbers else None,
-        len(held),
-        sum(held) / len(held) if held else None,
-        len(words),
-        sum(row.left_out_ok for row in words),
-        classes.count(fidelity.FITTED),
-        sum(row.in_profile for row in rows),
-        classes.count(fidelity.CONTRADICTED),
-    )
+    within = sum(row.left_out_ok for row in numbers)
+    return {
+        "n_predicted": len(numbers),
+        "median_abs_loo_error_pct": statistics.median(errors) if errors else None,
+        "p90_abs_loo_error_pct": ninth_decile(errors),
+        "within_share": within / len(numbers) if numbers else None,
+        "n_intervals": len(held),
+        "coverage_90": sum(held) / len(held) if held else None,
+        "n_words": len(words),
+        "n_words_hold": sum(row.left_out_ok for row in words),
+        "n_fitted": classes.count(fidelity.FITTED),
+        "n_in_profile": sum(row.in_profile for row in rows),
+        "n_contradicted": classes.count(fidelity.CONTRADICTED),
+    }
 
 
 def ninth_decile(errors: Sequence[float]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from drivebay.analysis import fidelity
@@ -67,7 +67,7 @@ def _by_drive(rows: Sequence[Scored]) -> dict[str, Any]:
 def _summary(rows: Sequence[Scored]) -> dict[str, Any]:
     return {
         key: round(value, 4) if isinstance(value, float) else value
-        for key, value in asdict(score.summary(rows)).items()
+        for key, value in score.summary(rows).items()
     }
 
 

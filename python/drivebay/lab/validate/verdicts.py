@@ -113,8 +113,7 @@ def _says(row: Row, mine: str) -> bool:
 
 def names_of(row: Row) -> set[str]:
     """Figures of its runs that a row uses."""
-    texts = (row.value, row.over, row.change)
-    names = {text.rpartition("/")[2] for text in texts if text}
+    names = {text.rpartition("/")[2] for text in (row.value, row.over, row.change) if text}
     return names | (STATEMENTS[row.statement].names if row.statement else set())
 
 

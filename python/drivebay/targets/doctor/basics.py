@@ -7,6 +7,7 @@ and Python packages.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import os
 import platform
@@ -134,11 +135,9 @@ def kernel_module(name: str) -> bool:
     folder = Path("/lib/modules", os.uname().release)
     pattern = re.compile(rf"/{re.escape(name).replace('_', '[_-]')}\.ko", re.MULTILINE)
     for listing in ("modules.dep", "modules.builtin"):
-        try:
+        with contextlib.suppress(OSError):
             if pattern.search((folder / listing).read_text(errors="replace")):
                 return True
-        except OSError:
-            continue
     return False
 
 

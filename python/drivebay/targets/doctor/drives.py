@@ -19,9 +19,8 @@ from drivebay.targets.fio.parse import NEWEST, parse_version
 from drivebay.targets.safety import blockdev, libblkid
 from drivebay.targets.safety.in_use import read
 from drivebay.targets.safety.protections import NO_PERMISSION
-from drivebay.targets.telemetry import host
+from drivebay.targets.telemetry import host, sensors
 
-HWMON = Path("/sys/class/hwmon")
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 DRIVE_SENSORS = ("nvme", "drivetemp")
 _SYS_IO_URING_SETUP = 425  # the same number on every architecture
@@ -77,7 +76,7 @@ def _io_uring() -> Answer:
 
 
 def _sensors() -> Answer:
-    names = {read(folder / "name") for folder in HWMON.glob("hwmon*")}
+    names = {read(folder / "name") for folder in sensors.HWMON.glob("hwmon*")}
     if found := sorted(names & set(DRIVE_SENSORS)):
         return ok(f"hwmon: {', '.join(found)}")
     get = "modprobe drivetemp (SATA); NVMe drives need a kernel with CONFIG_NVME_HWMON"

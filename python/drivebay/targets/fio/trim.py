@@ -177,8 +177,7 @@ def claims(handle: ExclusiveHandle) -> Claims:
     device = handle.target.device
     if device is None:
         return Claims(True, "zeros", True, "fallocate(2)")
-    queue = SYS_BLOCK / device.name / "queue"
-    discards = int(read(queue / "discard_max_bytes") or 0) > 0
+    discards = int(read(SYS_BLOCK / device.name / "queue/discard_max_bytes") or 0) > 0
     bus = bus_of(device)
     if bus == "nvme":
         return _nvme_claims(device.path, discards)

@@ -74,7 +74,6 @@ def _figures(raw: RealReplayResult, passed_over: dict[str, int]) -> dict[str, An
         return value / over if over > 0 else None
 
     iops, mean_s = per(ios, busy_s), per(latency_ns / 1e9, ios)
-    outstanding = per(raw.outstanding_ns / 1e9, busy_s)
     return {
         "reads": reads,
         "writes": writes,
@@ -91,7 +90,7 @@ def _figures(raw: RealReplayResult, passed_over: dict[str, int]) -> dict[str, An
         "share_over_10_ms": per(raw.over_10_ms, ios),
         "share_over_100_ms": per(raw.over_100_ms, ios),
         "iops_busy": iops,
-        "outstanding_mean": outstanding,
+        "outstanding_mean": per(raw.outstanding_ns / 1e9, busy_s),
         "outstanding_mean_by_littles_law": None
         if iops is None or mean_s is None
         else iops * mean_s,

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.common import documents
-from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.files import system_errors
 from drivebay.targets.safety.blockdev import Device
 from drivebay.targets.safety.libblkid import Signature
 from drivebay.targets.safety.marks import owned
@@ -69,7 +69,10 @@ class Record:
         # A result may be written by anyone with access to it; records without a result go to a
         # folder that only we own.
         place = contextlib.nullcontext(self.folder) if self.resumes else owned(self.folder)
-        try:
+        with system_errors(
+            f"{self.folder / NAME}: what was authorised cannot be kept",
+            f"nothing was written; make {self.folder} writable, or choose another folder",
+        ):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with place as folder:
                 saved = None
@@ -87,11 +90,6 @@ class Record:
                     file.write((json.dumps(line) + "\n").encode())
                     file.flush()
                     os.fsync(file.fileno())
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{self.folder / NAME}: what was authorised cannot be kept: {problem.strerror}",
-                f"nothing was written; make {self.folder} writable, or choose another folder",
-            ) from None
 
 
 def _session(line: bytes) -> str | None:

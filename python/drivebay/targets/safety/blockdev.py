@@ -12,6 +12,7 @@ import stat
 from dataclasses import dataclass, replace
 
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 from drivebay.targets.safety import contents, in_use, protections, storage
 from drivebay.targets.safety.in_use import read
 from drivebay.targets.safety.libblkid import SECTOR_BYTES, Signature
@@ -94,12 +95,8 @@ def inspect(
     seconds.
     """
     real = os.path.realpath(path)
-    try:
+    with system_errors(path, "see the block devices with: drivebay drives", UserError):
         status = os.stat(real)
-    except OSError as problem:
-        raise UserError(
-            f"{path}: {problem.strerror}", "see the block devices with: drivebay drives"
-        ) from None
     if not stat.S_ISBLK(status.st_mode):
         raise UserError(f"{path} is no block device", "see them with: drivebay drives")
     if (name := in_use.name_of(status.st_rdev)) is None:

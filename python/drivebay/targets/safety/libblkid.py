@@ -149,7 +149,7 @@ def _signatures(probe: int, start: int) -> Iterator[Signature]:
         for kind, name, magic in (("TYPE", "UUID", "SBMAGIC"), ("PTTYPE", "PTUUID", "PTMAGIC")):
             if not _value(probe, kind):
                 continue
-            place, size = _value(probe, f"{magic}_OFFSET"), _size(probe, magic)
+            place, size = _value(probe, f"{magic}_OFFSET"), _lookup(probe, magic)[1]
             identity, label = _value(probe, name), _value(probe, "LABEL")
             at = start + int(place or 0)
             yield Signature(_value(probe, kind), identity, label, at, size if place else 0)
@@ -176,10 +176,6 @@ def _btrfs_copies(fd: int, start: int, length: int) -> Iterator[Signature]:
 
 def _value(probe: int, name: str) -> str:
     return (_lookup(probe, name)[0] or b"").decode(errors="replace")
-
-
-def _size(probe: int, name: str) -> int:
-    return _lookup(probe, name)[1]
 
 
 def _lookup(probe: int, name: str) -> tuple[bytes | None, int]:

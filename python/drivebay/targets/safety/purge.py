@@ -95,8 +95,7 @@ def in_a_word(data: bytes) -> Literal["zeros", "ones", "other"]:
 
 
 def _discarding(handle: ExclusiveHandle) -> EraseMethod:
-    kind = handle.target.kind
-    name = "fallocate(PUNCH_HOLE)" if kind == "file" else "ioctl(BLKDISCARD)"
+    name = "fallocate(PUNCH_HOLE)" if handle.target.kind == "file" else "ioctl(BLKDISCARD)"
     return EraseMethod(
         name, lambda _path, step: discard(handle, 0, handle.target.capacity_bytes, step)
     )

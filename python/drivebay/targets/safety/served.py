@@ -18,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
+from drivebay.common.files import system_errors
 from drivebay.targets.safety import contents, in_use, marks, watch
 
 
@@ -36,17 +37,14 @@ class ServedFile:
         """Why the owner has to name the file, a sentence that goes on from "it ..."; "" if not."""
 
     def __enter__(self) -> ServedFile:
-        try:
-            self._look()
-        except OSError as problem:
-            self._stack.close()
-            raise EnvironmentProblem(
-                f"--data: {self._given} cannot be looked at: {problem.strerror}",
-                "run as its owner, or name a new file",
-            ) from None
-        except BaseException:
-            self._stack.close()
-            raise
+        with system_errors(
+            f"--data: {self._given} cannot be looked at", "run as its owner, or name a new file"
+        ):
+            try:
+                self._look()
+            except BaseException:
+                self._stack.close()
+                raise
         return self
 
     def _look(self) -> None:
@@ -63,9 +61,8 @@ class ServedFile:
             self.foreign = "is being written by another program"
         elif marks.is_own(fd, self._path, writer="server") or contents.is_blank(fd):
             return
-        elif (mark := marks.of_file(self._path)) and (mark.writer, mark.state) == (
-            "server",
-            "open",
+        elif (
+            (mark := marks.of_file(self._path)) and mark.writer == "server" and mark.state == "open"
         ):
             self.foreign = "was being served when its server was killed: it may have changed since"
         else:

@@ -11,6 +11,7 @@ system names.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
@@ -37,11 +38,10 @@ def serial(name: str) -> str:
         return backing
     text = read(folder / "device/serial") or read(folder / "serial")
     if not text:
-        try:  # SCSI and SATA: VPD page 80h; four bytes of header, then the number
+        # SCSI and SATA: VPD page 80h; four bytes of header, then the number
+        with contextlib.suppress(OSError):
             page = (folder / "device/vpd_pg80").read_bytes()
             text = page[4 : 4 + int.from_bytes(page[2:4], "big")].decode(errors="replace")
-        except OSError:
-            pass
     return " ".join(text.replace("\0", " ").split())
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
 
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 from drivebay.common.units import binary_bytes, si_bytes
 from drivebay.targets.safety import blockdev, contents, in_use, marks, protections, storage
 from drivebay.targets.safety.authorised import Record
@@ -131,7 +132,7 @@ def create(path: str, size_bytes: int) -> NewFile:
     """
     _check_size("--size", size_bytes, "make it larger: --size 4G")
     real = os.path.realpath(path)
-    try:
+    with system_errors(f"{path}: cannot be made", "choose another place or size: df -h"):
         file, is_new = _opened(real, path)
         with file:
             try:
@@ -143,10 +144,6 @@ def create(path: str, size_bytes: int) -> NewFile:
             if is_new:  # an empty file of another program now has only zeros, which need no mark
                 marks.note(file.fileno(), real, "done", marks.new_session())
             return NewFile(real, os.fstat(file.fileno()), is_new)
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"{path}: cannot be made: {problem.strerror}", "choose another place or size: df -h"
-        ) from None
 
 
 def _extend(file: BinaryIO, real: str, given: str, size_bytes: int) -> None:
@@ -210,21 +207,18 @@ def find(path: str) -> TargetDevice:
     EnvironmentProblem if there is nothing, or something else, or it may not be examined.
     """
     real = os.path.realpath(path)
-    try:
-        status = os.stat(real)
-    except FileNotFoundError:
-        raise UserError(
-            f"{path}: there is no such file or device",
-            f"make a file to test: drivebay review {shlex.quote(path)} --size 4G",
-        ) from None
-    except PermissionError:
-        raise EnvironmentProblem(
-            f"{path}: no permission to look at it", "run as its owner, or as root"
-        ) from None
-    except OSError as problem:
-        raise UserError(
-            f"{path}: {problem.strerror}", "name a file, or a device: drivebay drives"
-        ) from None
+    with system_errors(path, "name a file, or a device: drivebay drives", UserError):
+        try:
+            status = os.stat(real)
+        except FileNotFoundError:
+            raise UserError(
+                f"{path}: there is no such file or device",
+                f"make a file to test: drivebay review {shlex.quote(path)} --size 4G",
+            ) from None
+        except PermissionError:
+            raise EnvironmentProblem(
+                f"{path}: no permission to look at it", "run as its owner, or as root"
+            ) from None
     inode = (status.st_dev, status.st_ino, status.st_rdev)
     if stat.S_ISBLK(status.st_mode):
         device = blockdev.inspect(real, look_inside=False)
@@ -329,14 +323,10 @@ def _check_file(
 @contextlib.contextmanager
 def to_read(target: TargetDevice) -> Iterator[int]:
     """Opens the file to be examined."""
+    hint = f"run as its owner, or as root; see: ls -l {shlex.quote(target.given)}"
     with contextlib.ExitStack() as stack:
-        try:
+        with system_errors(f"{target.given}: cannot be read", hint):
             fd = stack.enter_context(in_use.opened(target.path))
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{target.given}: cannot be read: {problem.strerror}",
-                f"run as its owner, or as root; see: ls -l {shlex.quote(target.given)}",
-            ) from None
         yield fd
 
 

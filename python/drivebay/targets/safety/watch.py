@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.files import system_errors
 from drivebay.targets.safety import in_use
 
 IN_MODIFY, IN_CLOSE_WRITE, IN_OPEN, IN_Q_OVERFLOW = 0x2, 0x8, 0x20, 0x4000
@@ -73,13 +73,11 @@ def writers_watched(fd: int, path: str, mask: int = WRITES) -> Iterator[Callable
     mapped, or has changed or closed it since the last call. Raises EnvironmentProblem if the
     kernel provides no watch: then this cannot be known.
     """
-    try:
+    with system_errors(
+        f"{path}: cannot be watched for writes by other programs",
+        "raise the limit: sysctl fs.inotify.max_user_instances=1024",
+    ):
         watch = Watch.opened(f"/proc/self/fd/{fd}", mask)
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"{path}: cannot be watched for writes by other programs: {problem.strerror}",
-            "raise the limit: sysctl fs.inotify.max_user_instances=1024",
-        ) from None
 
     def disturbed() -> bool:
         status = os.fstat(fd)

@@ -115,8 +115,7 @@ def _used_by_others(status: os.stat_result, path: str, events: watch.Watch | Non
 def _note_device(
     path: str, session: str, events: watch.Watch | None, identity: str, sequence: str
 ) -> None:
-    status = os.stat(path)
-    if _used_by_others(status, path, events):
+    if _used_by_others(os.stat(path), path, events):
         return
     with in_use.opened(path) as fd:
         if in_use.attachment(os.fstat(fd).st_rdev) == sequence:

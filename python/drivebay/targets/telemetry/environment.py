@@ -121,8 +121,7 @@ class Environment:
             if isinstance(reading, smart.Smart)
         }
         first, *rest = results
-        first = replace(first, conditions=conditions, artefacts=first.artefacts | kept)
-        return [first, *rest]
+        return [replace(first, conditions=conditions, artefacts=first.artefacts | kept), *rest]
 
     def _warnings(self, telemetry: dict[str, Any]) -> Iterator[str]:
         yield from self._more_warnings

@@ -42,7 +42,6 @@ class Meter:
         self._rest = ""
         self._times: list[float] = []
         self._watts: list[float] = []
-        self._header: list[str] = []
         self.lines_refused = 0
         with system_errors(
             f"--power: {path} cannot be read", "have the meter write it before the review begins"

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drivebay.results.records import TELEMETRY_SCHEMA
+from drivebay.results.records import TELEMETRY_SCHEMA, from_rows
 from drivebay.targets.telemetry import sensors
 from drivebay.targets.telemetry.meter import Meter
 from drivebay.targets.telemetry.sensors import Absent, Sensor
@@ -57,22 +57,20 @@ class Telemetry:
             seen = ", ".join(str(path.parent) for path in sensors.power_sensors())
             why = f"none was named with --power; there are: {seen}" if seen else "no sensor here"
             self._absent.append(Absent("drive power", why))
-        elif (source := power_source(power)) and isinstance(source, Meter):
+        elif isinstance(source := power_source(power), Meter):
             self._meter = source
-        elif isinstance(source, Sensor):
+        else:
             self._sensors.append(source)
         self._power = power
         self.samples: list[tuple[float, Values]] = []
         self.missed_s = 0
         self.failures: dict[str, str] = {}
         self._pids: dict[int, float] = {}
-        self._taken_until = 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="telemetry")
 
     def __enter__(self) -> Telemetry:
-        self._begun = time.monotonic()
-        self._taken_until = self._begun
+        self._begun = self._taken_until = time.monotonic()
         self._thread.start()
         return self
 
@@ -205,12 +203,7 @@ class Phase:
             watts = enumerate(self.power_w.tolist())
             rows += [(second + 0.5, "drive.power_w", w) for second, w in watts if not np.isnan(w)]
             rows.sort(key=lambda row: row[:2])
-        columns = zip(*rows, strict=True) if rows else ([], [], [])
-        arrays = [
-            pa.array(column, field.type)
-            for column, field in zip(columns, TELEMETRY_SCHEMA, strict=True)
-        ]
-        return pa.Table.from_arrays(arrays, schema=TELEMETRY_SCHEMA)
+        return from_rows(rows, TELEMETRY_SCHEMA)
 
 
 def power_source(power: str) -> Sensor | Meter:
@@ -225,8 +218,6 @@ def power_source(power: str) -> Sensor | Meter:
 
 def check_power(power: str | None) -> None:
     """Raises now the error that a wrong `--power` would raise once the review runs."""
-    if power is not None:
-        source = power_source(power)
-        if isinstance(source, Sensor):
-            with contextlib.closing(source):
-                source.read()
+    if power is not None and isinstance(source := power_source(power), Sensor):
+        with contextlib.closing(source):
+            source.read()

@@ -31,38 +31,11 @@ NOT_REPORTED_IF_ZERO = ("data_units_read", "data_units_written")
 REPORTED_MAX = {"available_spare_percent": 100.0, "power_on_h": 2.0**24}
 # Limit of counts; a count of all ones means "not reported".
 COUNT_MAX = 2.0**127
-# Places of figures of SATA and SAS drives in smartctl's JSON, our names, and the factor to our
-# units.
-_PLACES = (
-    (("temperature", "current"), "temperature_c", 1.0),
-    (("power_on_time", "hours"), "power_on_h", 1.0),
-    (("power_cycle_count",), "power_cycles", 1.0),
-    (("endurance_used", "current_percent"), "percentage_used", 1.0),
-    (("scsi_percentage_used_endurance_indicator",), "percentage_used", 1.0),
-    (("scsi_error_counter_log", "read", "gigabytes_processed"), "read_bytes", 1e9),
-    (("scsi_error_counter_log", "write", "gigabytes_processed"), "written_bytes", 1e9),
-)
+_NAMES = documents.beside(__file__, "smart.toml")
 # Names that nvme-cli, the core and we share.
-SAME = (
-    *("percentage_used", "host_reads", "host_writes", "power_cycles"),
-    *("unsafe_shutdowns", "media_errors"),
-)
-_NVME_FIELDS = {
-    "percent_used": "percentage_used",
-    "avail_spare": "available_spare_percent",
-    "available_spare": "available_spare_percent",
-    "host_read_commands": "host_reads",
-    "host_write_commands": "host_writes",
-    "controller_busy_time": "controller_busy_min",
-    "power_on_hours": "power_on_h",
-    "num_err_log_entries": "error_log_entries",
-    "warning_temp_time": "warning_temperature_min",
-    "critical_comp_time": "critical_temperature_min",
-    "thm_temp1_trans_count": "throttle_light_count",
-    "thm_temp2_trans_count": "throttle_heavy_count",
-    "thm_temp1_total_time": "throttle_light_s",
-    "thm_temp2_total_time": "throttle_heavy_s",
-    **{name: name for name in (*SAME, *NOT_REPORTED_IF_ZERO, "critical_warning")},
+SAME: list[str] = _NAMES["same"]
+_NVME_FIELDS: dict[str, str] = _NAMES["nvme"] | {
+    name: name for name in (*SAME, *NOT_REPORTED_IF_ZERO, "critical_warning")
 }
 
 
@@ -165,9 +138,9 @@ def smartctl_figures(table: Mapping[str, Any]) -> dict[str, float]:
     for row in rows if isinstance(rows, list) else []:
         if isinstance(value := _inner(row, "raw", "value"), int):
             found[f"attribute_{row.get('id')}_{str(row.get('name', '')).lower()}"] = float(value)
-    for keys, name, unit in _PLACES:
-        if (number := _number(_inner(table, *keys))) is not None:
-            found[name] = number * unit
+    for place in _NAMES["places"]:
+        if (number := _number(_inner(table, *place["keys"]))) is not None:
+            found[place["name"]] = number * place["factor"]
     protocol = str(_inner(table, "device", "protocol")).lower()
     if not found.get("temperature_c") and "scsi" in protocol:
         found.pop("temperature_c", None)  # as RAID controllers answer for their drives

@@ -24,7 +24,7 @@ from drivebay.common.seeds import derived_seed
 from drivebay.common.threads import repeated
 from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
-from drivebay.definitions.profiles import Profile, superblock_bytes
+from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Phase, Prepare, Test, Workload
 from drivebay.results import records
 from drivebay.results.records import PhaseResult
@@ -105,13 +105,12 @@ class VirtualTarget(Target):
 
     def identity(self) -> dict[str, Any]:
         """Returns name, size and the whole resolved profile."""
-        drive = self._profile.raw["drive"]
         return {
             "kind": self.kind,
             "name": self.name,
             "title": self._profile.title,
             "stand_in": self._profile.stand_in,
-            "model": drive["model"]["value"],
+            "model": self._profile.raw["drive"]["model"]["value"],
             "interface": self._profile.interface,
             "host": self._profile.raw["host"]["title"],
             "capacity_bytes": self.capacity_bytes,
@@ -174,14 +173,13 @@ class VirtualTarget(Target):
                     # the interface's limit.
                     loads = [phase.workload for phase in group]
                     depth = sum(load.queue_depth * load.queues for load in loads)
-                    whole: dict[str, Any] = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0}
-                    whole |= {"fsync": None}  # which excludes a rate
+                    # without fsync, which excludes a rate
+                    whole = dict[str, Any](queue_depth=depth, queues=1, rate_iops=1.0, fsync=None)
                     load = group[0].workload
                     if load.zones:  # appends may have any depth
                         whole |= {"zone_op": "append", "zone_fill_percent": 100}
-                    load = load.model_copy(update=whole)
                     where = f"test {test.id}, phase {group[0].label} and those together with it"
-                    self._check_load(profile.core, load, where, hint)
+                    self._check_load(profile.core, load.model_copy(update=whole), where, hint)
 
     def _check_load(self, core: _core.Profile, load: Workload, where: str, hint: str) -> None:
         try:
@@ -334,9 +332,8 @@ class VirtualTarget(Target):
                 f"the drive wore out {duration_s:.0f} s into phase {phase.label}: "
                 "its figures are of what was done until then"
             )
-        metrics = _metrics(run, superblock_bytes(self._running.raw))
-        metrics |= more
-        metrics |= busy(self._running.raw, run.before, run.after, duration_s)
+        own = _metrics(run, self._running.superblock_bytes)
+        metrics = {**own, **more, **busy(self._running.raw, run.before, run.after, duration_s)}
         found = None if run.inside is None else inside(run.inside)
         if found is not None and found.dropped:
             metrics["events_dropped"] = float(found.dropped)
@@ -540,11 +537,9 @@ def _by_handle(
 
     pairs = zip(before, after, strict=True)
     known = {(new.reclaim_group, new.handle): waf(old, new) for old, new in pairs}
-    metrics: list[dict[str, float]] = []
-    for phase in group:
-        one = known.get((phase.workload.reclaim_group, phase.workload.handle))
-        metrics.append({} if one is None else {"waf_handle": one})
-    return metrics
+    loads = (phase.workload for phase in group)
+    found = [known.get((load.reclaim_group, load.handle)) for load in loads]
+    return [{} if waf_handle is None else {"waf_handle": waf_handle} for waf_handle in found]
 
 
 def _metrics(run: _core.RunResult, superblock: float) -> dict[str, float]:
