@@ -19,8 +19,10 @@ from drivebay.definitions.fio_options import SYNCHRONOUS, class_of, number_of
 
 ALIASES = {"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "timeout": "runtime"}
 # Options that change the load, and that a suite has; and those that concern only the page cache.
-KEPT = ("bsrange", "bssplit", "io_size", "rate", "rate_iops", "rate_process", "thinktime")
-KEPT += ("thinktime_blocks", "direct", "buffered", "invalidate")
+KEPT = frozenset(
+    "bsrange bssplit io_size rate rate_iops rate_process thinktime thinktime_blocks direct buffered "
+    "invalidate".split()
+)
 SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # Upper bound for jobs that end by their size.
 LONGEST_S = 7 * SECONDS["d"]

@@ -61,8 +61,9 @@ def render(page: Page) -> dict[str, Html]:
     for name, part in parts.items():
         if body := part(page):
             chapters[name] = _chapter(name, body)
-    if not chapters.keys() & {"consistency", "scaling", "heat", "storage-bench"}:
-        chapters["tests"] = _chapter("tests", _tests(page))
+    plain = not chapters.keys() & {"consistency", "scaling", "heat", "storage-bench"}
+    if plain and (body := _tests(page)):
+        chapters["tests"] = _chapter("tests", body)
     if body := _conclusion(page):
         chapters["conclusion"] = _chapter("conclusion", body)
     return chapters
@@ -427,7 +428,7 @@ def _tests(page: Page) -> list[Child]:
         if shown:
             title = f"{runs[0].measured.test.title}: {inside(shown[0].title)}"
             panels.append(replace(shown[0], title=title, wide=False))
-    return [page.show(panels)]
+    return [*page.show(panels)]
 
 
 def _conclusion(page: Page) -> list[Child]:
