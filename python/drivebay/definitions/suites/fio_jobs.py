@@ -15,14 +15,9 @@ from itertools import chain, count
 from typing import Any, NamedTuple
 
 from drivebay.common.errors import UserError
-from drivebay.definitions.fio_options import SYNCHRONOUS, class_of, number_of
+from drivebay.definitions.fio_options import SYNCHRONOUS, TABLE, class_of, number_of
 
 ALIASES = {"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "timeout": "runtime"}
-# Options that change the load, and that a suite has; and those that concern only the page cache.
-KEPT = frozenset(
-    "bsrange bssplit io_size rate rate_iops rate_process thinktime thinktime_blocks direct buffered "
-    "invalidate".split()
-)
 SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # Upper bound for jobs that end by their size.
 LONGEST_S = 7 * SECONDS["d"]
@@ -154,7 +149,9 @@ def _is_alone(jobs: list[_Job], index: int) -> bool:
 def _phases(job: _Job, *, alone: bool) -> Phases:
     """Phases of a job and its clones."""
     for name, value in job.options.items():
-        if (name not in KEPT and class_of(name, value) == "load") or name == "wait_for":
+        if (
+            name not in TABLE["load"]["job_files"] and class_of(name, value) == "load"
+        ) or name == "wait_for":
             raise _Refused(f"{name}={value} is not supported")
     clones = job.number("numjobs", 1) or 1
     load = _workload(job)
