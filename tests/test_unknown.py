@@ -134,7 +134,7 @@ CAUGHT = {
 
 
 def caught_in(tree: ast.AST) -> Iterator[str]:
-    """Functions that catch an error of the system and do not raise it again."""
+    """Functions that catch an error of the system, or raise it as one of drivebay's."""
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue
@@ -145,6 +145,8 @@ def caught_in(tree: ast.AST) -> Iterator[str]:
                     continue
             elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
                 kinds = node
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "system_errors":
+                kinds = ast.Name("OSError")
             else:
                 continue
             if {part.id for part in ast.walk(kinds) if isinstance(part, ast.Name)} & CAUGHT:
