@@ -40,6 +40,8 @@ BLOCK = 4096
 READS = {"read": 100, "write": 0, "mix": 70}
 MOST = 40_000
 """Requests of a row."""
+STEADY = 400_000
+"""Requests before the first row of a load: the rate of a mix falls for so long."""
 WARM_UP = 0.2
 """Part of the requests before the measurement."""
 
@@ -252,9 +254,11 @@ def main() -> None:
             device.fill()
             if lists["loads"] != ["read"]:  # the sustained rate: bursts depend on the moment
                 device.run(drivebay.Workload(read_percent=0, queue_depth=32, bytes=2 * size))
-            state = folder / "state"
-            device.save(state)
+            state = folder / drive
             for load, depth in itertools.product(lists["loads"], map(int, lists["depths"])):
+                if depth == int(lists["depths"][0]):  # the load's own steady state
+                    device.run(drivebay.Workload(read_percent=READS[load], ios=STEADY))
+                    device.save(state)
                 rough = model_of(device, READS[load], depth, 20_000).iops
                 for rest in itertools.product(
                     lists["clients"], lists["transports"], lists["scales"]
