@@ -9,9 +9,9 @@
 //!
 //! A client that gets no processor sends its follow-up late, and one that pauses sends none; the
 //! server cannot tell them apart. So it waits as long as the client has followed all answers before
-//! ([`PATIENCE`]): if it waits in vain, this at most doubles the client's time. A client that sent
-//! none is not waited for until it has followed enough answers again: its requests arrive at the
-//! last completion.
+//! ([`PATIENCE`]): beyond the least patience, a wait in vain at most doubles the client's time. A
+//! client that sent none is not waited for until it has followed enough answers again: its requests
+//! arrive at the last completion.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
