@@ -7,8 +7,9 @@ usage: PYTHONPATH=python .venv/bin/python scripts/serve_depth.py [--drives NAMES
 
 Each row is a client of this script that keeps `depth` 4 KiB requests in flight, spread over its
 connections, beside the same load of the library from the same state: rate by the drive's clock,
-and latencies that the client sees, in the drive's time. Without pace the client's latencies have
-no meaning and are left out. This is not a test: with a pace, figures depend on the machine.
+and latencies that the client sees, in the drive's time. The library runs with five seeds, as mixes
+depend on them. Without pace the client's latencies have no meaning and are left out. This is not a
+test: with a pace, figures depend on the machine.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ BLOCK = 4096
 READS = {"read": 100, "write": 0, "mix": 70}
 MOST = 40_000
 """Requests of a row."""
+STEADY = 400_000
+"""Requests before the first row of a load: the rate of a mix falls for so long."""
+SEEDS = range(1, 6)
+"""Seeds of the library's runs; the one with the median rate is compared."""
 WARM_UP = 0.2
 """Part of the requests before the measurement."""
 
@@ -134,11 +139,14 @@ class Tcp:
         return tags
 
 
-def model_of(device: drivebay.Device, reads: int, depth: int, count: int) -> drivebay.Result:
+def model_of(
+    device: drivebay.Device, reads: int, depth: int, count: int, seed: int = 0
+) -> drivebay.Result:
     """Result of the library for the same number of requests, measured after the same warm-up."""
     copy, warm = device.copy(), int(WARM_UP * count)
-    for ios in (warm, count - warm):
-        result = copy.run(drivebay.Workload(read_percent=reads, queue_depth=depth, ios=ios))
+    for part, ios in enumerate((warm, count - warm)):
+        work = drivebay.Workload(read_percent=reads, queue_depth=depth, ios=ios)
+        result = copy.run(work, seed=2 * seed + part)
     return result
 
 
@@ -239,7 +247,7 @@ def main() -> None:
     lists = {key: value.split(",") for key, value in vars(asked).items() if key != "seconds"}
     print(
         "drive | load | depth | clients | transport | scale | "
-        "model IOPS, p50, p99 | served | kept up"
+        "model IOPS (scatter by seed), p50, p99 | served: IOPS, p50, p99 | kept up"
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -252,9 +260,11 @@ def main() -> None:
             device.fill()
             if lists["loads"] != ["read"]:  # the sustained rate: bursts depend on the moment
                 device.run(drivebay.Workload(read_percent=0, queue_depth=32, bytes=2 * size))
-            state = folder / "state"
-            device.save(state)
+            state = folder / drive
             for load, depth in itertools.product(lists["loads"], map(int, lists["depths"])):
+                if depth == int(lists["depths"][0]):  # the load's own steady state
+                    device.run(drivebay.Workload(read_percent=READS[load], ios=STEADY))
+                    device.save(state)
                 rough = model_of(device, READS[load], depth, 20_000).iops
                 for rest in itertools.product(
                     lists["clients"], lists["transports"], lists["scales"]
@@ -265,7 +275,10 @@ def main() -> None:
                     row = (transport, scale, clients, depth, READS[load])
                     ratio = 1.0 if scale == "none" else float(Fraction(scale))
                     count = max(int(min(asked.seconds * rough * ratio, MOST)), 20 * depth, 400)
-                    model = model_of(device, READS[load], depth, count)
+                    runs = [model_of(device, READS[load], depth, count, seed) for seed in SEEDS]
+                    runs.sort(key=lambda run: run.iops)
+                    model = runs[len(runs) // 2]
+                    scatter = [100 * (runs[at].iops / model.iops - 1) for at in (0, -1)]
                     us = [model.latency.percentile_us(at) for at in (50, 99)]
                     rate, *seen, late = served(drive, state, folder, row, count, size)
                     off = [
@@ -274,7 +287,8 @@ def main() -> None:
                     ]
                     print(
                         f"{drive} | {load} | {depth} | {clients} | {transport} | {scale} | "
-                        f"{model.iops:,.0f}, {us[0]:.0f}, {us[1]:.0f} us | {', '.join(off)} | "
+                        f"{model.iops:,.0f} ({scatter[0]:+.1f} to {scatter[1]:+.1f} %), "
+                        f"{us[0]:.0f}, {us[1]:.0f} us | {', '.join(off)} | "
                         f"{late['kept_up_percent'] or 0:.1f} %, "
                         f"{late['kept_up_least_percent'] or 0:.1f} %",
                         flush=True,

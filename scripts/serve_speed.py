@@ -113,7 +113,7 @@ def beside_nbdkit(folder: Path, seconds: float, rounds: int) -> None:
         for socket in (ours, theirs):
             fio(socket, START_S, 8, "write", "--size=1g", "--time_based=0", block="1m")
         for pattern in ("randread", "randwrite"):
-            for block, depth in (("4k", 1), ("4k", 32), ("128k", 8)):
+            for block, depth in (("4k", 1), ("4k", 32), ("128k", 8), ("128k", 32)):
                 figures: dict[Path, list[dict[str, float]]] = {ours: [], theirs: []}
                 for turn in range(rounds):
                     # The order alternates too.

@@ -180,13 +180,9 @@ def test_a_dead_link_is_found() -> None:
     assert not dead_links("README.md", "`[a](gone.md)`\n```\n[b](gone.md)\n```\n")
 
 
-LONGER = ("docs/concepts/serving.md",)
-"""Pages over the length of all others: to be parted."""
-
-
 def test_a_page_is_read_in_ten_minutes() -> None:
     words = {page: len((TOP / page).read_text().split()) for page in pages() if "docs/" in page}
-    assert [page for page, count in words.items() if count > 2000 and page not in LONGER] == []
+    assert [page for page, count in words.items() if count > 2000] == []
 
 
 def test_a_section_of_the_changelog_is_short_and_the_models_changes_stand_apart() -> None:

@@ -128,6 +128,7 @@ def test_the_example_is_a_server_of_three_drives() -> None:
         ('[drive.a]\nprofile = "b"\nread-only = "yes"', "'yes' is not true or false"),
         ('[drive.a]\nprofile = "b"\nseed = -1', "-1 is not a whole number"),
         ('[drive.a]\nprofile = ["b"]', "['b'] is not a text"),
+        ('pace = "none"', "pace is no option"),
         ("nbd = 10809", "10809 is not a text, or a list of texts"),
         ("=", "is not TOML"),
     ],

@@ -57,7 +57,7 @@ def ctl(
 
     --metrics prints Prometheus' text format; drivebay serve --metrics serves it
     over HTTP. events --json prints one line per event. For all commands see
-    docs/concepts/serving.md.
+    docs/concepts/serving-control.md.
     """
     from drivebay.common.errors import UserError
     from drivebay.serving import control

@@ -128,8 +128,8 @@ def serve(
     Prefix "drive NAME" selects one of several drives. The answer is one line of
     JSON (for follow one line per event):
       echo status | nc -UN /tmp/drive.control
-    Guarantees and meaning of the figures: docs/concepts/serving.md,
-    docs/concepts/nvme-over-tcp.md.
+    Guarantees: docs/concepts/serving.md, docs/concepts/nvme-over-tcp.md.
+    Meaning of the figures: docs/concepts/serving-pace.md.
     """
     from drivebay.serving.config import Config, read
     from drivebay.serving.notify import notify

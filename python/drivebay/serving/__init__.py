@@ -20,7 +20,7 @@ from drivebay.serving.options import Drive, Namespace, Options
 
 __all__ = ["Drive", "Namespace", "Options", "Report", "Server", "beyond_loopback"]
 
-# Figures of a drive, like the control socket's `status`: docs/concepts/serving.md.
+# Figures of a drive, like the control socket's `status`: docs/concepts/serving-control.md.
 Report = Mapping[str, Any]
 
 

@@ -78,6 +78,8 @@ def _options(
     for key, value in given.items():
         if key not in known:
             hint = did_you_mean(key, known) + f"known are {', '.join(known)}"
+            if key in DRIVE:
+                hint = "it is an option of a drive: write it in a section [drive.NAME]"
             raise UserError(f"{where}: {key} is no option", hint)
         found[known[key].field] = _value(known[key], value, folder, f"{where}: {key}")
     return found

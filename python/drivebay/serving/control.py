@@ -1,6 +1,6 @@
 """Client of a served drive's control socket: sends a line, receives a line of JSON.
 
-Source: docs/concepts/serving.md, "The control socket".
+Source: docs/concepts/serving-control.md, "Control, events, metrics".
 """
 
 from __future__ import annotations

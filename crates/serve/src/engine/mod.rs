@@ -470,7 +470,7 @@ impl Engine {
         self.starved = Nanos::ZERO;
         let in_flight = self.inflight.len() > 0;
         let clock = &self.clock;
-        if let Some((sent, due)) = self.lateness.end_iteration(in_flight, || clock.elapsed()) {
+        if let Some((sent, due)) = self.lateness.end_iteration(|| clock.elapsed()) {
             self.clock.hold(due, sent);
         }
         self.clock.set_in_flight(in_flight);

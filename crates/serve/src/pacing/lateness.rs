@@ -23,7 +23,7 @@ pub(crate) const LATE: Nanos = Nanos::micros(100);
 /// to 90 ms where nine programs shared two processors.
 const PAUSE_MIN: Nanos = Nanos::millis(100);
 
-/// A client that sends within this time of its last answer asked again at once: the wake-ups of an
+/// A client that sends within this time of an answer asked again at once: the wake-ups of an
 /// idle virtual machine took 17 to 50 us, and more with other programs running. guess: longer gaps
 /// are its own work.
 const AT_ONCE: Nanos = Nanos::micros(100);
@@ -78,7 +78,7 @@ struct Sums {
     took: u64,
     /// Time from each answer to the next request.
     gaps: u64,
-    /// Time from the last answer, when nothing was in flight, to a request that came at once.
+    /// Time from each answer to the next request, where this came at once.
     wake_ups: u64,
 }
 
@@ -140,8 +140,6 @@ pub(crate) struct Lateness {
     due: Nanos,
     /// Start of the first answer of this iteration, on the host's clock.
     begun: Nanos,
-    /// Time when the last answer was sent, if nothing was in flight then.
-    quiet_from: Option<Nanos>,
     /// Send times of answers that no request has followed yet, oldest first.
     unfollowed: VecDeque<Nanos>,
 }
@@ -156,12 +154,10 @@ impl Lateness {
     /// Counts a request that arrived at this time of the host's clock.
     #[inline]
     pub fn request(&mut self, arrived: Nanos) {
-        let gap = |from: Option<Nanos>, longest: Nanos| {
-            let gap = from.map_or(Nanos::ZERO, |from| arrived.since_or_zero(from));
-            if gap < longest { gap.0 } else { 0 }
-        };
-        self.sums.gaps += gap(self.unfollowed.pop_front(), PAUSE_MIN);
-        self.sums.wake_ups += gap(self.quiet_from.take(), AT_ONCE);
+        let from = self.unfollowed.pop_front();
+        let gap = from.map_or(Nanos::ZERO, |from| arrived.since_or_zero(from));
+        self.sums.gaps += if gap < PAUSE_MIN { gap.0 } else { 0 };
+        self.sums.wake_ups += if gap < AT_ONCE { gap.0 } else { 0 };
     }
 
     /// Records that at `now` an answer is begun, which is due at `due` on the drive's clock. Its
@@ -184,11 +180,7 @@ impl Lateness {
 
     /// Records that the kernel has taken the answers of this iteration. Returns the time, and the
     /// due time of the last answer on the drive's clock; `None` if there were no answers.
-    pub fn end_iteration(
-        &mut self,
-        in_flight: bool,
-        now: impl FnOnce() -> Nanos,
-    ) -> Option<(Nanos, Nanos)> {
+    pub fn end_iteration(&mut self, now: impl FnOnce() -> Nanos) -> Option<(Nanos, Nanos)> {
         if self.answers.is_empty() {
             return None;
         }
@@ -204,7 +196,6 @@ impl Lateness {
             self.unfollowed.pop_front();
         }
         self.answers = answers;
-        self.quiet_from = (!in_flight).then_some(now);
         Some((now, self.due))
     }
 

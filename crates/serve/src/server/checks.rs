@@ -106,6 +106,9 @@ impl CheckedDrive {
         faults::check_all(&options.faults, sectors)?;
         let is_ahci = spec.protocol != Protocol::Nvme && options.vfio_user.is_some();
         let is_saved = options.state.as_deref().map(is_saved).transpose()?.unwrap_or(false);
+        let saved = options.state.as_deref().filter(|_| is_saved);
+        // First, so that a state of another drive is refused for that reason.
+        let device = saved.map(|path| snapshot::restore(spec.clone(), None, path)).transpose()?;
         let file = options.state.as_deref().filter(|_| !is_ahci);
         let file = file.map(|state| NamespaceFile::beside(state, &options.namespaces));
         let kept =
@@ -115,8 +118,6 @@ impl CheckedDrive {
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
         let identity =
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
-        let saved = options.state.as_deref().filter(|_| is_saved);
-        let device = saved.map(|path| snapshot::restore(spec.clone(), None, path)).transpose()?;
         let logs = saved.map(KeptLogs::load).transpose()?.flatten();
         let controller = options.dhchap_ctrl_secret.as_deref();
         let secrets = options.dhchap_secret.as_deref();

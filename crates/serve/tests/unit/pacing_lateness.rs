@@ -26,14 +26,14 @@ fn answered(lateness: &mut Lateness, now: &mut Nanos, [gap, modelled, took]: [u6
     let modelled = Nanos::micros(modelled);
     *now = arrived.after(Nanos::micros(took));
     lateness.begin_answer(Nanos::ZERO, arrived, [modelled; 2], *now);
-    assert_eq!(lateness.end_iteration(false, || *now), Some((*now, Nanos::ZERO)));
+    assert_eq!(lateness.end_iteration(|| *now), Some((*now, Nanos::ZERO)));
 }
 
 #[test]
 fn a_host_keeps_up_by_what_answers_took_beside_the_modelled_times() {
     let (mut lateness, mut now) = (Lateness::default(), Nanos::ZERO);
     assert_eq!(lateness.figures().kept_up_percent, None);
-    assert_eq!(lateness.end_iteration(false, || unreachable!()), None);
+    assert_eq!(lateness.end_iteration(|| unreachable!()), None);
     // The first gap does not count, and the last one is the client's pause.
     for times in [[7, 60, 58], [20, 60, 60], [20, 60, 92], [100_000, 60, 60]] {
         answered(&mut lateness, &mut now, times);
@@ -70,17 +70,17 @@ fn a_host_keeps_up_by_what_answers_took_beside_the_modelled_times() {
 fn a_client_that_keeps_two_in_flight_waits_for_each_of_its_own_requests() {
     let mut lateness = Lateness::default();
     let at = Nanos::micros;
-    let answer = |lateness: &mut Lateness, arrived: u64, sent: u64, in_flight: bool| {
+    let answer = |lateness: &mut Lateness, arrived: u64, sent: u64| {
         lateness.begin_answer(Nanos::ZERO, at(arrived), [at(50); 2], at(sent));
-        lateness.end_iteration(in_flight, || at(sent));
+        lateness.end_iteration(|| at(sent));
     };
     lateness.request(at(0));
     lateness.request(at(0));
     // Each is answered after 50 us, and the client takes 30 us to ask again in parallel with the
     // other one.
     for round in 0..100 {
-        for in_flight in [true, false] {
-            answer(&mut lateness, 80 * round, 80 * round + 50, in_flight);
+        for _ in 0..2 {
+            answer(&mut lateness, 80 * round, 80 * round + 50);
         }
         lateness.request(at(80 * (round + 1)));
         lateness.request(at(80 * (round + 1)));
@@ -90,7 +90,7 @@ fn a_client_that_keeps_two_in_flight_waits_for_each_of_its_own_requests() {
     let least = figures.kept_up_least_percent.expect("answers");
     assert!((least - 100.0 * 50.0 / 80.0).abs() < 0.01, "{least}");
     // Answers without a following request are dropped.
-    answer(&mut lateness, 9_000, 9_050, true);
+    answer(&mut lateness, 9_000, 9_050);
     lateness.request(at(1_000_000));
     assert_eq!(lateness.figures().kept_up_least_percent.map(|now| now > least), Some(true));
 }
