@@ -38,12 +38,14 @@ FILE_SYSTEMS = {
 # Shell script that runs a command in the root of a file system; $OLDPWD is the caller's folder.
 # The mount is seen by the command alone. The loop device sends one request at a time and merges
 # none: how many it would merge depends on the machine's speed. ext4 places small files as it does
-# large ones: otherwise their place depends on the processor that the program runs on.
+# large ones: otherwise their place depends on the processor that the program runs on. blkid reads
+# what programs that probe all block devices read: they find it in the page cache.
 IN_MOUNT = """
 loop=$(losetup --show -f "$1") && name=${loop#/dev/} || exit 125
 echo 2 > "/sys/block/$name/queue/nomerges"
 mount -t $2 "$loop" /mnt; mounted=$?; losetup -d "$loop"; [ $mounted = 0 ] || exit 125
 { echo 0 > "/sys/fs/ext4/$name/mb_stream_req"; } 2>/dev/null
+blkid -p "$loop" >/dev/null
 cd /mnt; shift 2; "$@"; code=$?; cd / && umount /mnt && exit $code
 """
 
