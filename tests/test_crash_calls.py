@@ -85,7 +85,7 @@ def test_a_paragraph_names_the_call_and_its_sync(tmp_path: Path) -> None:
     lost = {"op": "write", "number": 5, "lba": 8, "sectors": 8, "lost_units": 1, "mark": None}
     found["events"] = [{**lost, "why": "no-flush"}]
     for owner, is_named in (("/log at offset 0", True), ("", True), ("/other at offset 0", False)):
-        text = words.paragraph(found, lambda _sector, owner=owner: owner, "it is gone", 4)
+        text = words.paragraph(found, {8: owner}.__getitem__, "it is gone", 4)
         assert (named in text) == is_named
 
 
