@@ -45,8 +45,7 @@ def unsynced(recording: Path, mark: str | None) -> list[Call]:
     """
     trace = Path(f"{recording}.strace")
     text = trace.read_text(errors="replace") if trace.exists() else ""
-    folder = re.search(r"AT_FDCWD<([^>]*)>", text)
-    root = folder[1].rstrip("/") if folder else ""
+    root = "".join(re.findall(r"AT_FDCWD<([^>]*)>", text)[:1]).rstrip("/")
     pending: dict[tuple[str, bool], Call] = {}
     kept, durable = None, set[str]()
     for found in filter(None, map(LINE.match, text.splitlines())):
