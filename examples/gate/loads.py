@@ -163,9 +163,7 @@ POSTGRES = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
 
 
 def postgresql(percent: float, *, setup: bool = False) -> None:
-    """pgbench's transactions with one client, on a database that `setup` made and that is read into
-    the page cache first: reads between writes would meet the drive's programs, at random.
-    """
+    """pgbench's transactions with one client, on a database that `setup` made."""
     path = ":".join([*sorted(glob.glob("/usr/lib/postgresql/*/bin")), os.environ["PATH"]])
     data = os.path.abspath("data")
 
@@ -192,8 +190,6 @@ def postgresql(percent: float, *, setup: bool = False) -> None:
         replication = ("wal_level = minimal", "max_wal_senders = 0")
         with open(f"{data}/postgresql.conf", "a") as file:
             file.write("\n".join((*settings, *timers, *replication, "")))
-    else:
-        subprocess.run("cat data/base/*/* > /dev/null", shell=True, check=True)
     run("pg_ctl", "-D", data, "-w", "-l", f"{data}/log", "start")
     if setup:
         run("pgbench", "-h", data, "-i", "-q", "-s", "2", "postgres")
