@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Serves a drive to the steps of a CI job that follow: what action.yml runs.
 #
-# usage: DRIVE=NAME [OPTIONS=LINES] [AILMENTS=NAMES] [COMMAND=TEXT [CHECK=TEXT [CHECK_OPTIONS=LINES]]] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
+# usage: DRIVE=NAME [OPTIONS=LINES] [AILMENTS=NAMES] [COMMAND=TEXT [CHECK=TEXT | GATE=TEXT] [CHECK_OPTIONS=LINES]] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
 #
 # Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits until it tells its status, and
 # writes the names of its sockets as the outputs `nbd` and `control`. Sockets and log lie in a new folder of RUNNER_TEMP that is
@@ -19,6 +19,10 @@
 # have left: its $1 is the state's file. CHECK_OPTIONS are options of `drivebay crash run`, one per line like OPTIONS: --after, --states,
 # --timeout, --drive. The outputs `recording`, `run` and `failing-states` are the recording, the folder with the verdicts, and a folder with
 # an image of each smallest failing state and the events that lead to it (*.txt), which is empty if all states are good.
+#
+# With GATE, a text for bash too, the command and GATE, its version before the change, are recorded by `drivebay gate` (as root, by
+# sudo if need be) and compared on the drive. OPTIONS are options of `drivebay gate record`, CHECK_OPTIONS of `drivebay gate compare`. The
+# table is also put into the job's summary; the output `recordings` is the folder of both sets.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/common.sh
@@ -89,6 +93,20 @@ if [ -z "${COMMAND:-}" ]; then
         echo "control=$control"
     } >>"$GITHUB_OUTPUT"
     echo "drivebay serves the drive (process $server), its log is $log"
+    exit
+fi
+if [ -n "${GATE:-}" ]; then
+    [ ${#ailments[@]} = 0 ] && [ -z "${CHECK:-}" ] || fail "ailments, check and gate do not go together" "a step for each" 2
+    make_folder
+    echo "recordings=$folder" >>"$GITHUB_OUTPUT"
+    root=(env)
+    [ "$(id -u)" = 0 ] || root=(sudo -E env "PATH=$PATH")
+    for version in base new; do
+        text=$COMMAND
+        [ $version = new ] || text=$GATE
+        "${root[@]}" drivebay gate record "${options[@]}" "--out=$folder/$version" -- bash -c "$text" </dev/null
+    done
+    drivebay gate compare "--drive=$DRIVE" "${check_options[@]}" "$folder/base" "$folder/new" | tee -a "${GITHUB_STEP_SUMMARY:-/dev/null}"
     exit
 fi
 if [ -n "${CHECK:-}" ]; then

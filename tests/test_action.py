@@ -387,6 +387,29 @@ def test_options_of_the_check_are_one_per_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="would ask sudo")
+def test_two_commands_are_recorded_and_compared(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    recorder = f"printf '%s\\n' \"$@\" END >>{calls}; echo '| table |'"
+    summary = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary"), "CHECK_OPTIONS": "--threshold 2"}
+    variables = {"COMMAND": "./new '$(id)'", "GATE": "./old", **summary}
+    done = step(tmp_path, "pm9a3-960", "--runs 9", program=recorder, variables=variables)
+    assert done.returncode == 0, done.stderr
+    base, new, compare = (call.splitlines() for call in calls.read_text().split("END\n")[:-1])
+    folder = outputs_of(tmp_path)["recordings"]
+    for call, name, text in ((base, "base", "./old"), (new, "new", "./new '$(id)'")):
+        options = ("--runs=9", f"--out={folder}/{name}")
+        assert call == ["gate", "record", *options, "--", "bash", "-c", text]
+    options = ("--drive=pm9a3-960", "--threshold=2")
+    assert compare == ["gate", "compare", *options, f"{folder}/base", f"{folder}/new"]
+    assert (tmp_path / "summary").read_text() == "| table |\n"
+    # A change that costs more fails the step.
+    fails = f'[ "$2" != compare ] || exit 1; {recorder}'
+    assert step(tmp_path, "pm9a3-960", program=fails, variables=variables).returncode == 1
+    both = {**variables, "CHECK": "true"}
+    assert step(tmp_path, "pm9a3-960", program=recorder, variables=both).returncode == 2
+
+
 WORKLOAD = """
 qemu-io -f raw -c 'write -P 1 0 4k' -c flush "$DRIVEBAY_NBD"
 drivebay ctl "$DRIVEBAY_CONTROL" mark ready

@@ -144,6 +144,25 @@ def test_rules_of_a_standard_add_damage_that_the_check_can_see(rules: str, tmp_p
         assert all(one.endswith(f"+{count}") for one in sectors)
 
 
+@pytest.mark.parametrize(
+    ("awupf", "given", "atomic"), [(8, "", 4096), (8, "1KiB", 1024), (0, "", 512)]
+)
+def test_the_profile_specifies_what_nvme_never_tears(
+    awupf: int, given: str, atomic: int, tmp_path: Path
+) -> None:
+    change = f"identify.atomic_write_power_fail={awupf}"
+    done = here.drivebay(
+        *("crash", "run", "a.crash", "--workload", f"{PYTHON} {PROGRAM} work right-torn-page"),
+        *("--rules", "nvme", "--drive", "sm951-nvme-256", "--set", change, "--states", "5"),
+        *(("--atomic", given) if given else ()),
+        *("--json", "--", "sh", "-c", 'test "$DRIVEBAY_STATE" != empty'),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    changes = json.loads((tmp_path / "a.crash.run" / "run.json").read_text())["changes"]
+    assert changes == {"standard": "nvme", "atomic_bytes": atomic}
+
+
 # --- the file that owns a sector ------------------------------------------------------------------
 
 MAKE = {

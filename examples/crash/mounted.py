@@ -2,14 +2,15 @@
 """Runs a command in a file system on a file with a drive's bytes: a workload to be recorded by
 `drivebay crash record`, or the check of a state in `drivebay crash run`.
 
-usage: mounted.py [--make ext4|xfs|btrfs] [--noise N] [--seed N] FILE [-- COMMAND...]
+usage: mounted.py [--make ext4|xfs|btrfs] [--noise N] [--seed N] [--strace] FILE [-- COMMAND...]
 
 With --make the file system is made first; without it, it is mounted (which replays its journal),
 and checked by its own tool after it is unmounted. The command runs in the root of the file system.
 --noise does N times a second what a busy machine does by itself: another program's fsync, the
 write-back of a file, or a sync of everything, at random by --seed. A short run on a quiet machine
-ends before any of them. Needs Linux, root and loop devices. Standard library only, so that it can
-be copied.
+ends before any of them. --strace traces the command's system calls beside the recording, so that a
+failure is explained by them (`apt-get install strace`). Needs Linux, root and loop devices.
+Standard library only, so that it can be copied.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import ctypes
 import fcntl
 import os
 import random
+import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -95,6 +98,13 @@ def make_noise(times_a_second: float, seed: int, end: threading.Event) -> None:
             sync_all()
 
 
+def traced(run: list[str]) -> list[str]:
+    """The command with a trace of its system calls."""
+    if shutil.which("strace") is None:
+        sys.exit("--strace needs strace: apt-get install strace")
+    return [*shlex.split(os.environ["DRIVEBAY_STRACE"]), *run]
+
+
 def main() -> int:
     words = sys.argv[1:]
     at = words.index("--") if "--" in words else len(words)
@@ -102,8 +112,10 @@ def main() -> int:
     parser.add_argument("--make", choices=list(MAKE))
     parser.add_argument("--noise", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--strace", action="store_true")
     parser.add_argument("file")
     asked, run = parser.parse_args(words[:at]), words[at + 1 :]
+    run = traced(run) if asked.strace else run
     if asked.make:
         command(*MAKE[asked.make], asked.file)
     with open(asked.file, "rb") as file:

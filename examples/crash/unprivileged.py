@@ -3,7 +3,7 @@
 kernel that is a process of the user (`apt-get install user-mode-linux`), and a check runs on the
 files that e2fsprogs takes out of a state.
 
-usage: unprivileged.py --make ext4 [--noise N] [--seed N] -- COMMAND...
+usage: unprivileged.py --make ext4 [--noise N] [--seed N] [--strace] -- COMMAND...
        unprivileged.py FILE [-- COMMAND...]
 
 With --make the file system is made on the drive at $DRIVEBAY_NBD, and the command runs in its root
@@ -183,8 +183,10 @@ def main() -> int:
     parser.add_argument("--make", choices=["ext4"])
     parser.add_argument("--noise", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--strace", action="store_true")
     parser.add_argument("file", nargs="?")
     asked, run = parser.parse_args(words[:at]), words[at + 1 :]
+    run = mounted.traced(run) if asked.strace else run
     return work(asked, run) if asked.make else check(asked.file, run)
 
 

@@ -186,8 +186,10 @@ def postgresql(percent: float, *, setup: bool = False) -> None:
             f"unix_socket_directories = '{data}'",
         )
         timers = ("checkpoint_timeout = 1d", "bgwriter_lru_maxpages = 0", "wal_writer_delay = 10s")
+        # Otherwise a background process writes to the log 200 ms after the start and every 15 s.
+        replication = ("wal_level = minimal", "max_wal_senders = 0")
         with open(f"{data}/postgresql.conf", "a") as file:
-            file.write("\n".join((*settings, *timers, "")))
+            file.write("\n".join((*settings, *timers, *replication, "")))
     run("pg_ctl", "-D", data, "-w", "-l", f"{data}/log", "start")
     if setup:
         run("pgbench", "-h", data, "-i", "-q", "-s", "2", "postgres")

@@ -76,6 +76,8 @@ def record(
     NBD address. The workload marks what it has committed with a line to the
     control socket:
       echo "mark committed 17" | nc -UN "$DRIVEBAY_CONTROL"
+    $DRIVEBAY_STRACE, in front of a program on a file system, traces its system
+    calls to FILE.strace, by which run explains a failure (needs strace).
     drivebay serve --record FILE records a drive that is served in any other way.
     """
     profile = modified_profile(drive, changes, capacity)
@@ -123,7 +125,7 @@ def run(
     atomic: str | None = option(
         "SIZE",
         "Unit that a power cut never tears, 512B to 1MiB; for --rules nvme the AWUPF. [default: "
-        "the drive's mapping unit; with --rules 512B]",
+        "the drive's mapping unit; with --rules 512B, or the AWUPF of --drive]",
     ),
     ignore_flush: bool = flag("--ignore-flush", "Use the rules of a drive that ignores flushes."),
     after: str | None = option("MARK", "Cut the power only after the first mark with this text."),
@@ -159,19 +161,23 @@ def run(
     from drivebay.crash import run as runs
 
     deadline = None if budget is None else time.monotonic() + budget
+    profile = None if drive is None else modified_profile(drive, changes)
+    if rules == "nvme" and profile is not None and "identify" in profile.raw:
+        blocks = profile.raw["identify"]["atomic_write_power_fail"]["value"] + 1
+        atomic = atomic or str(512 << min(11, int(blocks).bit_length() - 1))  # at most 1 MiB
     if workload is not None:
         made = modified_profile(drive or "sm951-nvme-256", changes, capacity or "64MiB")
         served = serving.Drive(profile=made, pace="none")
         if code := _record(served, recording, shlex.split(workload), writeback):
             raise UserError(f"the workload fails: exit code {code}", "its output is above")
-        drive = changes = None  # the recording has the drive's rules
-    if changes and drive is None:
+        profile = changes = None  # the recording has the drive's rules
+    if changes and profile is None:
         raise UserError("--set needs --drive", "--drive sm951-nvme-256 --set ignore_flush")
     asked = runs.Asked(
         recording=recording,
         check=tuple(check),
         changes=_changed_rules(rules, atomic, ignore_flush),
-        drive=None if drive is None else modified_profile(drive, changes),
+        drive=profile,
         after=after,
         states=states,
         seed=seed,
@@ -187,14 +193,15 @@ def run(
     say_notes(outcome.notes)
     smallest = {failure.states[0]: failure.smallest for failure in outcome.failures}
     failed = outcome.failed
-    core = asked.open()
-    texts = reports.paragraphs(outcome, core, f"seed {seed}; drivebay crash replay {folder}")
+    again = f"seed {seed}; drivebay crash replay {folder}"
+    texts = reports.paragraphs(outcome, asked, again) if junit or sarif or not as_json else {}
     reports.write(junit, sarif, outcome, texts, check)
     if as_json:
         more = {"failed": failed, "smallest": smallest, "notes": outcome.notes}
         print_json({"states": len(outcome.verdicts), "coverage": outcome.coverage, **more})
     else:
         show(words.covered(outcome.coverage, len(outcome.verdicts)) + f"; {len(failed):,} failed")
+        core = asked.open()
         for failure in outcome.failures:
             similar = f" and {len(failure.states) - 1:,} similar" * (len(failure.states) > 1)
             show("", f"smallest failing state for {failure.states[0]}{similar}: {failure.smallest}")

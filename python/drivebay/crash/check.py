@@ -63,24 +63,16 @@ class Checker:
         self, states: _core.CrashStates, words: Sequence[str], timeout_s: float, folder: Path
     ) -> None:
         self._states, self._words, self._timeout_s = states, words, timeout_s
-        self._said = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # as long as this
         self._folder = folder
         self._begin_file()
 
     def _begin_file(self) -> None:
-        handle, name = tempfile.mkstemp(prefix="state-", dir=self._folder)
-        os.close(handle)
-        self.path = Path(name)
-        self.path.unlink()
+        self.path = Path(tempfile.mkdtemp(prefix="state-", dir=self._folder)) / "state"
         self._view = _core.CrashView(self.path)
         self._writers = _Writers(self.path)
 
     def close(self) -> None:
         """Removes its file."""
-        self._said.close()
-        self._end_file()
-
-    def _end_file(self) -> None:
         self._writers.close()
         self.path.unlink(missing_ok=True)
 
@@ -108,37 +100,34 @@ class Checker:
             "DRIVEBAY_UNREADABLE": unreadable,
         }
         words = [word.replace(DISK, str(self.path)) for word in self._words]
-        self._said.seek(0)
-        self._said.truncate()
-        with system_errors(
-            f"{words[0]} cannot be started", "the check stands behind --, its program first"
-        ):
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=self._said,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
-        try:
-            code: int | None = process.wait(self._timeout_s)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            # The check has its own session; processes that it left running are killed as well.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        hint = "the check stands behind --, its program first"
+        with tempfile.TemporaryFile(dir=self._folder) as output:
+            with system_errors(f"{words[0]} cannot be started", hint):
+                process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    start_new_session=True,
+                )
+            try:
+                code: int | None = process.wait(self._timeout_s)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                # The check has its own session; processes that it left running are killed as well.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            output.seek(max(0, output.seek(0, os.SEEK_END) - SAID_MAX))
+            said = output.read().decode(errors="replace").strip()
         if code is None:
             # A killed check may still hold its file through a mount or a loop device.
-            self._end_file()
+            self.close()
             self._begin_file()
         elif self._writers.seen() or self.path.stat().st_mtime_ns != 0:
             self._view.clear(self._states)
-        end = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, end - SAID_MAX))
-        said = self._said.read().decode(errors="replace").strip()
         return Verdict("hang" if code is None else "fail" if code else "pass", code, said)
 
 

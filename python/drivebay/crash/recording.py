@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +21,7 @@ from drivebay import serving
 from drivebay.common import threads
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.common.files import system_errors
+from drivebay.crash import calls
 
 FUSE_WAIT_S = 30.0
 DISK = "{}"
@@ -31,9 +33,10 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: f
     """Runs a command on a served drive, records the drive's commands, and returns the exit code.
 
     The command finds the drive at $DRIVEBAY_NBD, a URI, and $DRIVEBAY_CONTROL, the control socket,
-    which takes `mark TEXT`. {} in the command stands for a file with the drive's bytes, made by
-    libnbd's nbdfuse: writes go to the drive at once, fsync is a flush. Raises UserError if the file
-    exists, or an option is not possible; EnvironmentProblem if the command or nbdfuse is missing.
+    which takes `mark TEXT`. $DRIVEBAY_STRACE, in front of a command, traces its system calls. {} in
+    the command stands for a file with the drive's bytes, made by libnbd's nbdfuse: writes go to the
+    drive at once, fsync is a flush. Raises UserError if the file exists, or an option is not
+    possible; EnvironmentProblem if the command or nbdfuse is missing.
     `drive`: the served drive. `out`: the recording, a new file. `command`: words, without a shell.
     `writeback`: times a second at which files of the command are written back.
     """
@@ -47,6 +50,7 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: f
             **os.environ,
             "DRIVEBAY_NBD": uri,
             "DRIVEBAY_CONTROL": str(folder / "control.sock"),
+            "DRIVEBAY_STRACE": f"{calls.COMMAND} {shlex.quote(f'{out.absolute()}.strace')}",
         }
         words = list(command)
         with contextlib.ExitStack() as resources:

@@ -13,20 +13,20 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from drivebay import _core
 from drivebay.common import provenance
 from drivebay.common.documents import printable
 from drivebay.common.files import system_errors
-from drivebay.crash import files, replay, words
-from drivebay.crash.run import Outcome
+from drivebay.crash import calls, files, replay, words
+from drivebay.crash.run import Asked, Outcome
 
 NAME = "drivebay crash"
 
 
-def paragraphs(outcome: Outcome, states: _core.CrashStates, again: str) -> Mapping[str, str]:
+def paragraphs(outcome: Outcome, asked: Asked, again: str) -> dict[str, str]:
     """Returns a paragraph for each kind of failure, by its smallest state. `again`: seed, and the
     command that restores the state named after it.
     """
+    states = asked.open()
     texts = {}
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as folder:
         for number, failure in enumerate(outcome.failures):
@@ -42,6 +42,7 @@ def paragraphs(outcome: Outcome, states: _core.CrashStates, again: str) -> Mappi
                 return next(filter(None, owners), "")
 
             found = states.timeline(name)
+            found["calls"] = calls.unsynced(asked.recording, found["mark"])
             output = (failure.verdict.said.splitlines() or ["no output"])[-1]
             text = words.paragraph(found, place, output, len(failure.states))
             texts[name] = f"{printable(text)} ({again} {name} --file state.img)"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from drivebay.crash.calls import last_of
+
 WHY = {
     "in-flight": "it had not completed",
     "no-flush": "no flush came behind it",
@@ -79,7 +81,7 @@ def paragraph(
 
     Parameters
     ----------
-    found : `CrashStates.timeline`.
+    found : `CrashStates.timeline`, and the `calls` that no sync followed, if traced.
     place : returns the file of a sector, as text; empty if it belongs to none.
     output : last line of the check's output.
     similar : number of states that fail alike.
@@ -90,7 +92,7 @@ def paragraph(
     told = [f"A power cut at {_time(found['cut_ns']).strip()}{after} breaks the check: {output}"]
     told.append(f"{similar:,} states fail alike")
     lost = [n for n, event in enumerate(found["events"]) if event["lost_units"]]
-    missing = []
+    missing, known = [], found.get("calls", ())
     for n in lost[:LOST_MAX]:
         event, why = found["events"][n], _why(found["events"][n], found["events"][n + 1 :])
         owner = place(event["lba"])
@@ -99,6 +101,9 @@ def paragraph(
         told.append(f"{what}{owner and f' ({owner})'} is lost: {why}")
         if event["why"] in ("no-flush", "flush-too-early") or "before the mark" in why:
             missing.append(f"fsync of {_path(owner)}" if owner else "a flush")
+            if call := last_of(known, _path(owner)):
+                told.append(f"No sync followed the system call {call.text}")
+                missing[-1] = call.missing
     if len(lost) > LOST_MAX:
         told.append(f"{len(lost) - LOST_MAX:,} more writes are lost")
     if found["damage"]:
@@ -109,7 +114,10 @@ def paragraph(
         owner = next(filter(None, map(place, found["later"])), "")
         told.append("Nothing that the drive was given is lost: the data was not sent to it in time")
         missing = ["fsync of the file, or of the folder whose entry changed,"]
-        if owner:
+        if call := last_of(known, _path(owner)) or last_of(known, ""):
+            told.append(f"No sync followed the system call {call.text}")
+            missing = [call.missing]
+        elif owner:
             told.append(f"The next write of a file is to {owner}")
             missing = [f"fsync of {_path(owner)}"]
     if missing:
