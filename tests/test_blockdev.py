@@ -353,7 +353,8 @@ def test_a_drive_that_moves_at_a_reset_is_followed_by_its_serial(tmp_path: Path)
             if device:
                 run("losetup", "--detach", device)
     assert other.stat().st_blocks == 0
-    assert first.read_bytes()[:7] == b"written"
+    with first.open("rb") as file:
+        assert file.read(7) == b"written"
 
 
 @needs_root
