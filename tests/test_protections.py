@@ -56,11 +56,11 @@ TESTS = Path(__file__).parent
 
 
 def writing() -> Test:
-    return a_test(("run", load()), prepare=(Prepare(kind="purge"),))
+    return a_test(("run", load(rate_iops=500)), prepare=(Prepare(kind="purge"),))
 
 
 def reading() -> Test:
-    return a_test(("run", load(read_percent=100)))
+    return a_test(("run", load(rate_iops=500, read_percent=100)))
 
 
 def refused(path: str | Path, *, name: str | None = None, signature: bool = False) -> str:
