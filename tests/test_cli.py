@@ -299,11 +299,11 @@ def test_help_needs_no_heavy_import(tmp_path: Path) -> None:
 
 def test_a_verb_loads_only_its_own_module(tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom drivebay.cli.entry import run\nrun(['{}'])\n"
+        "import sys\nfrom drivebay.cli.entry import run\nrun('{}'.split())\n"
         "print([m for m in sys.modules if m in ('rich', 'pyarrow', 'pydantic', 'numpy',"
         " 'drivebay.cli.review', 'drivebay.cli.sweep')])"
     )
-    for verb in ("--version", "hosts"):
+    for verb in ("--version", "hosts", "ctl none status", "serve sm951-nvme-256 --nbd unix:no/s"):
         done = run(cwd=tmp_path, program=[sys.executable, "-c", script.format(verb)])
         loaded = set(json.loads(done.stdout.splitlines()[-1].replace("'", '"')))
         assert loaded <= ({"rich"} if verb == "hosts" else set())
