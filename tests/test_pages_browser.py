@@ -23,7 +23,7 @@ from drivebay.report.peers import competitors
 
 KINDS = ("report", "comparison", "bench", "sweep", "import")
 ONLY = ("consistency-default", "random-read", "mixed-random", "thermal-write")
-DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+DESK, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def must_keep_nobody_out(kind: str, tab: Tab, theme: str) -> None:
     tab.see_all()
     assert tab.page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     assert barriers(tab.page) == []
-    keep(tab, f"{kind}-390-{theme}")
+    keep(tab, f"{kind}-360-{theme}")
     assert tab.troubles == []
 
 

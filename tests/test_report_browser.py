@@ -112,14 +112,6 @@ def test_colours_follow_the_reader_and_the_button(browser: Any, whole: Path) -> 
     tab.close()
 
 
-def test_a_phone_needs_no_sideways_scrolling(browser: Any, whole: Path) -> None:
-    tab = Tab(browser, whole, viewport={"width": 360, "height": 740}, has_touch=True)
-    tab.see_all()
-    assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
-    assert tab.troubles == []
-    tab.close()
-
-
 def test_print_shows_the_chapters_in_light_colours_and_no_details(
     browser: Any, whole: Path
 ) -> None:
