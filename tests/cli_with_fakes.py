@@ -1,4 +1,5 @@
-"""The drivebay program, in which every catalog drive is the fake target: a process to be killed.
+"""The drivebay program, in which every catalog drive is the fake target: as a process to be killed,
+or in a test's own process.
 
 `FAKE_WALL_S` is how long each test takes; `FAKE_KIND` and `FAKE_HOURS` make it a real drive with
 an estimate of that many hours.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from fakes import FakeTarget, small_suite
 
@@ -39,10 +41,16 @@ def write_report(
     return page
 
 
+INSTEAD: tuple[tuple[Any, str, Any], ...] = (
+    (provenance, "git_commit", lambda: None),
+    (target, "check_options", lambda *_: None),
+    (target, "target_factory", lambda *_, **__: make),
+    (report, "write", write_report),
+    (suites, "load", lambda _name: small_suite()),
+)
+"""What the program has in place of its own, by module and name."""
+
 if __name__ == "__main__":
-    provenance.git_commit = lambda: None  # type: ignore[assignment]
-    target.check_options = lambda *_: None
-    target.target_factory = lambda *_, **__: make
-    report.write = write_report
-    suites.load = lambda _name: small_suite()  # type: ignore[assignment]
+    for module, name, value in INSTEAD:
+        setattr(module, name, value)
     main()

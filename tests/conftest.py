@@ -24,17 +24,17 @@ hypothesis.settings.load_profile("busy")
 # The files that take longest: begun first, as a file's tests stay in one process.
 LONGEST_FIRST = (
     "test_real_review.py",
-    "test_blockdev.py",
-    "test_cli.py",
-    "test_listeners.py",
     "test_protections.py",
-    "test_report.py",
-    "test_review.py",
     "test_resume_real.py",
-    "test_images.py",
+    "test_report_browser.py",
+    "test_damaged_results.py",
+    "test_purge.py",
+    "test_listeners.py",
+    "test_validate.py",
+    "test_crash.py",
+    "test_report.py",
+    "test_blockdev.py",
     "test_fleet.py",
-    "test_fio_runs.py",
-    "test_fio_writes.py",
 )
 
 

@@ -35,7 +35,7 @@ EARLY_SHARE = 0.2
 INTO_A_TEST = 0.7
 """So long, in lengths of a test, a kill waits at most after a test has begun; where the review is
 behind the kills, after the first has ended."""
-SPARE = 8
+SPARE = 5
 """Tests that are to be left at the last kill."""
 WALL_S = 0.02
 MIB = 2**20
@@ -75,7 +75,7 @@ def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite,
     if kind == "fake":
         return lambda: FakeTarget(wall_s=WALL_S), small_suite(), 0.05
     if kind == "virtual":
-        return _virtual, short_tests(kills // 2 + SPARE, duration_s=2, fill_bytes=512 * MIB), 0.3
+        return _virtual, short_tests(kills // 2 + SPARE, duration_s=1, fill_bytes=512 * MIB), 0.3
 
     def file() -> Target:
         from drivebay.targets.fio.target import FioTarget

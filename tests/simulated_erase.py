@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,8 @@ Security:
 
 def erase(drive: dict[str, Any]) -> None:
     """What an erase does to the data: all of it gone, or a part, or (it lies) none."""
+    import subprocess  # here, as most calls only ask
+
     if drive.get("lies"):
         return
     backing = Path(drive["backing"])

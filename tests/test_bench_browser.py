@@ -8,7 +8,7 @@ from typing import Any
 
 import made_result
 import pytest
-from browsing import Tab, barriers
+from browsing import Tab
 
 from drivebay import report
 
@@ -213,21 +213,6 @@ def test_bars_stand_in_rank_order_and_markup_is_text(tab: Tab) -> None:
     assert tab.page.locator("main img, main b:text-is('Bold')").count() == 0
 
 
-def test_a_phone_needs_no_sideways_scrolling(browser: Any, site: Path) -> None:
-    tab = Tab(
-        browser,
-        f"{site.as_uri()}#drives=first,evil",
-        viewport={"width": 390, "height": 800},
-        has_touch=True,
-        color_scheme="dark",
-    )
-    tab.page.wait_for_selector("html[data-ready]")
-    show(tab)
-    assert tab.page.evaluate("document.documentElement.scrollWidth") == 390
-    assert tab.troubles == []
-    tab.close()
-
-
 def test_a_missing_file_is_said_and_a_wrong_link_does_no_harm(browser: Any, site: Path) -> None:
     tab = Tab(browser, f"{site.as_uri()}#drives=nobody,first&sort=x/y&kind=<b>&bars=7")
     tab.page.wait_for_selector("html[data-ready]")
@@ -243,16 +228,6 @@ def test_a_missing_file_is_said_and_a_wrong_link_does_no_harm(browser: Any, site
         tab.close()
     finally:
         gone.write_bytes(kept)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_keeps_anybody_out(browser: Any, site: Path, theme: str) -> None:
-    pytest.importorskip("axe_playwright_python")
-    tab = Tab(browser, f"{site.as_uri()}#drives=first,second", color_scheme=theme)
-    tab.page.wait_for_selector("html[data-ready]")
-    show(tab)
-    assert barriers(tab.page) == []
-    tab.close()
 
 
 def test_a_review_of_the_bench_leads_back_to_it(browser: Any, site: Path) -> None:

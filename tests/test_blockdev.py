@@ -32,6 +32,7 @@ from loops import (
     sparse,
     with_signature,
 )
+from real_files import MIB, keep_the_disk_free
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.suites import Phase, Prepare, Test
@@ -40,16 +41,8 @@ from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import blockdev, contents, in_use, libblkid, target_device
 from drivebay.targets.safety.handle import ExclusiveHandle
 
-MIB = 2**20
+__all__ = ["keep_the_disk_free"]
 SMALL = 64 * MIB
-
-
-@pytest.fixture(autouse=True)
-def keep_the_disk_free(tmp_path: Path) -> Iterator[None]:
-    """pytest keeps the folders of several runs; gigabytes are not worth keeping."""
-    yield
-    for image in tmp_path.glob("*.img"):
-        image.unlink()
 
 
 def a_test() -> Test:
@@ -353,7 +346,8 @@ def test_a_drive_that_moves_at_a_reset_is_followed_by_its_serial(tmp_path: Path)
             if device:
                 run("losetup", "--detach", device)
     assert other.stat().st_blocks == 0
-    assert first.read_bytes()[:7] == b"written"
+    with first.open("rb") as file:
+        assert file.read(7) == b"written"
 
 
 @needs_root

@@ -16,6 +16,7 @@ import termios
 from pathlib import Path
 from typing import Any
 
+import cli_with_fakes
 import here
 import made_result
 import pytest
@@ -58,6 +59,16 @@ def run(
         text=True,
         check=False,
     )
+
+
+def faked(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Runs the program with fake drives in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in cli_with_fakes.INSTEAD:
+            patch.setattr(module, name, value)
+        for name, value in more.items():
+            patch.setenv(name, value)
+        return here.drivebay(*arguments, cwd=cwd)
 
 
 def must_fail(done: subprocess.CompletedProcess[str], code: int, message: str) -> str:
@@ -288,11 +299,11 @@ def test_help_needs_no_heavy_import(tmp_path: Path) -> None:
 
 def test_a_verb_loads_only_its_own_module(tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom drivebay.cli.entry import run\nrun(['{}'])\n"
+        "import sys\nfrom drivebay.cli.entry import run\nrun('{}'.split())\n"
         "print([m for m in sys.modules if m in ('rich', 'pyarrow', 'pydantic', 'numpy',"
         " 'drivebay.cli.review', 'drivebay.cli.sweep')])"
     )
-    for verb in ("--version", "hosts"):
+    for verb in ("--version", "hosts", "ctl none status", "serve sm951-nvme-256 --nbd unix:no/s"):
         done = run(cwd=tmp_path, program=[sys.executable, "-c", script.format(verb)])
         loaded = set(json.loads(done.stdout.splitlines()[-1].replace("'", '"')))
         assert loaded <= ({"rich"} if verb == "hosts" else set())
@@ -379,7 +390,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 
 def test_review_prints_figures_and_paths(tmp_path: Path) -> None:
-    done = run("review", "fake", "--out", "r", cwd=tmp_path, program=FAKED)
+    done = faked("review", "fake", "--out", "r", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-2:] == ["result  r", "report  r/report.html"]
     assert "random-read" in done.stdout and "MB/s" in done.stdout
@@ -389,7 +400,7 @@ def test_review_prints_figures_and_paths(tmp_path: Path) -> None:
 
 
 def test_review_json_is_all_that_stdout_has(tmp_path: Path) -> None:
-    done = run("review", "fake", "--json", "--only", "random-read", cwd=tmp_path, program=FAKED)
+    done = faked("review", "fake", "--json", "--only", "random-read", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert set(summary) == {"result", "report", "headline", "warnings", "interruptions"}
@@ -399,27 +410,27 @@ def test_review_json_is_all_that_stdout_has(tmp_path: Path) -> None:
 
 
 def test_existing_result_is_refused_and_resume_of_a_whole_one_is_fine(tmp_path: Path) -> None:
-    assert run("review", "fake", "--out", "r", cwd=tmp_path, program=FAKED).returncode == 0
-    again = run("review", "fake", "--out", "r", cwd=tmp_path, program=FAKED)
+    assert faked("review", "fake", "--out", "r", cwd=tmp_path).returncode == 0
+    again = faked("review", "fake", "--out", "r", cwd=tmp_path)
     assert "--resume" in must_fail(again, 2, "holds a result already")
-    resumed = run("review", "--resume", "r", cwd=tmp_path, program=FAKED)
+    resumed = faked("review", "--resume", "r", cwd=tmp_path)
     assert resumed.returncode == 0 and "report  r/report.html" in resumed.stdout
-    other = run("review", "--resume", "r", "--seed", "2", cwd=tmp_path, program=FAKED)
+    other = faked("review", "--resume", "r", "--seed", "2", cwd=tmp_path)
     must_fail(other, 2, "started with seed 1, not 2")
 
 
 def test_a_place_that_cannot_be_written_is_exit_3(tmp_path: Path) -> None:
-    done = run("review", "fake", "--out", "/proc/r", cwd=tmp_path, program=FAKED)
+    done = faked("review", "fake", "--out", "/proc/r", cwd=tmp_path)
     assert "--out" in must_fail(done, 3, "/proc/r")
 
 
 def test_a_long_test_of_a_real_drive_needs_consent(tmp_path: Path) -> None:
     long = {"FAKE_KIND": "block", "FAKE_HOURS": "1"}
-    done = run("review", "x", "--out", "r", cwd=tmp_path, program=FAKED, **long)
+    done = faked("review", "x", "--out", "r", cwd=tmp_path, **long)
     assert "--yes" in must_fail(done, 2, "about 4 h 0 min.*no terminal")
     assert "serial FAKE0001" in done.stderr and "ALL DATA ON IT WILL BE LOST" in done.stderr
     assert list(tmp_path.iterdir()) == []
-    done = run("review", "x", "--out", "r", "--yes", cwd=tmp_path, program=FAKED, **long)
+    done = faked("review", "x", "--out", "r", "--yes", cwd=tmp_path, **long)
     assert done.returncode == 0, done.stderr
 
 
@@ -494,7 +505,7 @@ def test_a_closed_terminal_ends_the_review_and_keeps_what_had_finished(tmp_path:
     table = json.loads((tmp_path / "r" / "manifest.json").read_text())
     states = [step["state"] for step in table["steps"]]
     assert states.count("done") >= 1 and states.count("pending") >= 2
-    done = run("review", "--resume", "r", cwd=tmp_path, program=FAKED)
+    done = faked("review", "--resume", "r", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
@@ -587,7 +598,7 @@ def test_yes_does_no_harm_where_nothing_is_asked() -> None:
 
 
 def test_compare_shows_differences_from_the_first_result(tmp_path: Path) -> None:
-    assert run("review", "fake", "--out", "a", cwd=tmp_path, program=FAKED).returncode == 0
+    assert faked("review", "fake", "--out", "a", cwd=tmp_path).returncode == 0
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     done = run("compare", "a", "b", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

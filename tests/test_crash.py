@@ -28,6 +28,8 @@ from drivebay.definitions.scaling import with_capacity
 PROGRAM = str(Path(crash_program.__file__))
 PYTHON = (sys.executable, "-ISE")
 DRIVE = "sm951-nvme-256"
+STATES = 150 if "DRIVEBAY_LONG" in os.environ else 75
+"""States of a recording that are checked, each by a process."""
 
 
 def _recorded(folder: Path, command: tuple[str, ...], *changes: str) -> Path:
@@ -83,7 +85,7 @@ def test_a_planted_bug_is_found_and_minimised(
     bug: str, lost: int, said: str, recorded: Callable[[str], Path], tmp_path: Path
 ) -> None:
     asked = recorded(bug)
-    found = _run(asked, bug, tmp_path, states=150)
+    found = _run(asked, bug, tmp_path, states=STATES)
     events, told = _smallest(found, asked)
     assert len(events) == lost and said in told
     assert all(event["op"] == "write" for event in events)
@@ -97,7 +99,7 @@ def test_a_planted_bug_is_found_and_minimised(
 def test_the_same_program_without_the_bug_passes_in_every_state(
     bug: str, recorded: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    found = _run(recorded(f"right-{bug}"), f"right-{bug}", tmp_path, states=150)
+    found = _run(recorded(f"right-{bug}"), f"right-{bug}", tmp_path, states=STATES)
     assert not found.failed and len(found.verdicts) > 10
 
 
@@ -108,7 +110,7 @@ def test_a_drive_that_ignores_flushes_is_found_and_blamed(
         recorded("right-no-fsync"),
         "right-no-fsync",
         tmp_path,
-        states=150,
+        states=STATES,
         changes={"ignores_flush": True},
     )
     assert found.failed
@@ -128,7 +130,7 @@ def test_what_fails_in_another_way_is_minimised_too(
         f'test "$DRIVEBAY_MARK" || exit 0; {first} || {{ echo first of $DRIVEBAY_MARK; exit 1; }}; '
         f"test $DRIVEBAY_MARK = 1 || {second} || {{ echo second in {{}}; exit 1; }}"
     )
-    found = _run_words(recorded("no-fsync"), tmp_path, ("sh", "-c", script), states=150)
+    found = _run_words(recorded("no-fsync"), tmp_path, ("sh", "-c", script), states=STATES)
     assert [one.verdict.said.split()[0] for one in found.failures] == ["first", "second"]
     assert sum(len(one.states) for one in found.failures) == len(found.failed)
     core = Asked(recording=recorded("no-fsync"), check=()).open()
@@ -141,7 +143,7 @@ def test_power_loss_protection_loses_nothing_that_was_promised(
     recorded: Callable[[str], Path], tmp_path: Path
 ) -> None:
     drive = profiles.load("7450-pro-960")
-    assert not _run(recorded("no-fsync"), "no-fsync", tmp_path, states=150, drive=drive).failed
+    assert not _run(recorded("no-fsync"), "no-fsync", tmp_path, states=STATES, drive=drive).failed
 
 
 def test_a_drive_that_is_served_with_ignored_flushes_says_so_in_its_recording(

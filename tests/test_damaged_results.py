@@ -354,7 +354,7 @@ def test_a_mutated_result_is_shown_or_refused(
         what = ""
         try:
             folder, what = mutated(number, wholes, tmp_path / "one")
-            ends[used(folder, reported=number % 8 == 0 or ONE is not None)] += 1
+            ends[used(folder, reported=number % 16 == 0 or ONE is not None)] += 1
         except Exception as problem:
             if ONE is not None:
                 raise

@@ -93,14 +93,15 @@ def test_bytes_of_fio_that_are_no_utf8_are_skipped_and_kept(
 def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None:
     """fio takes every kind of offsets; several queues are one phase with the sum of their I/Os."""
     small = {"duration_s": 1, "read_percent": 50, "span_bytes": 4 * MIB, "queue_depth": 2}
+    limited = {**small, "rate_iops": 2000}
     test = a_test(
-        ("map", load(offsets="permutation", **small)),
-        ("register", load(offsets="permutation-repeated", **small)),
+        ("map", load(offsets="permutation", **limited)),
+        ("register", load(offsets="permutation-repeated", **limited)),
         ("three", load(queues=3, **small)),
-        ("streams", load(pattern="sequential", **small)),
-        ("zipf", load(offsets="zipf:1.1", bssplit="4k/50:8k/50", **small)),
+        ("streams", load(pattern="sequential", **limited)),
+        ("zipf", load(offsets="zipf:1.1", bssplit="4k/50:8k/50", **limited)),
         ("zoned", load(offsets="zoned:80/20:20/80", rate_iops=100, **small)),
-        ("scattered", load(offsets="zoned-scattered:80/20:20/80", **small)),
+        ("scattered", load(offsets="zoned-scattered:80/20:20/80", **limited)),
         ("thinks", load(thinktime_us=20_000, thinktime_blocks=10, **small)),
     )
     for result in results(file, test):
@@ -112,7 +113,8 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
         permuted = "permutation" in result.workload.offsets
         assert job.get("norandommap") == ("0" if permuted else "1")
         if result.workload.rate_iops is not None:
-            assert result.reads + result.writes <= 1.2 * 100 * result.duration_s
+            most = 1.2 * result.workload.rate_iops * result.duration_s
+            assert result.reads + result.writes <= most
         if result.workload.thinktime_us is not None:
             # Ten requests in a pause of 20 ms and the time that they take.
             assert result.reads + result.writes <= 10 * (result.duration_s / 0.02 + 1)
@@ -154,16 +156,17 @@ def test_a_phase_ends_when_it_is_stable(file: Path) -> None:
 
 
 def test_a_phase_that_never_is_stable_runs_to_its_bound(file: Path) -> None:
-    rule = Stable(window_s=4, within_percent=0.0001, min_s=4)
-    (result,) = results(file, a_test(("run", load(duration_s=5, until_stable=rule))))
-    assert result.duration_s > 4.8
+    rule = Stable(window_s=2, within_percent=0.0001, min_s=2)
+    (result,) = results(file, a_test(("run", load(duration_s=3, until_stable=rule))))
+    assert result.duration_s > 2.8
     assert result.artefacts["run.exit-code.txt"] == b"0\n"
 
 
 def test_progress_rises_to_what_was_planned(file: Path) -> None:
     seen: list[tuple[str, float, float, dict[str, float]]] = []
-    prepare = (Prepare(kind="purge"), Prepare(kind="fill"), Prepare(kind="rest", seconds=0.5))
-    test = a_test(("qd4", load(duration_s=2)), prepare=prepare)
+    fill, rest = Prepare(kind="fill", span_bytes=256 * MIB), Prepare(kind="rest", seconds=0.5)
+    prepare = (Prepare(kind="purge"), fill, rest)
+    test = a_test(("qd4", load(duration_s=2, rate_iops=1000)), prepare=prepare)
     target = FioTarget(file)
     (found,) = target.run_test(test, seed=1, progress=Progress(lambda *report: seen.append(report)))
     target.close()
@@ -196,7 +199,9 @@ def test_cancel_stops_at_once_and_leaves_no_fio(file: Path, step: str) -> None:
     def work() -> None:
         try:
             target.run_test(
-                a_test(("run", load(duration_s=600)), prepare=prepare), seed=1, progress=progress
+                a_test(("run", load(duration_s=600, rate_iops=100)), prepare=prepare),
+                seed=1,
+                progress=progress,
             )
         except BaseException as problem:
             ended.append(problem)
@@ -220,7 +225,7 @@ def test_a_killed_drivebay_leaves_no_fio(file: Path) -> None:
     program = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from real_files import *\n"
-        "results(Path(sys.argv[1]), a_test(('run', load(duration_s=600))))"
+        "results(Path(sys.argv[1]), a_test(('run', load(duration_s=600, rate_iops=100))))"
     )
     paths = [str(Path(__file__).parent), *sys.path]
     other = subprocess.Popen([sys.executable, "-c", program, str(file), *paths])
@@ -237,7 +242,7 @@ def test_a_fio_stopped_by_others_gives_an_error_not_a_result(file: Path) -> None
 
     def work() -> None:
         try:
-            results(file, a_test(("run", load(duration_s=600))))
+            results(file, a_test(("run", load(duration_s=600, rate_iops=100))))
         except DrivebayError as problem:
             caught.append(problem)
 
@@ -341,7 +346,7 @@ def results_of_a_frozen_run(folder: Path, path: Path, run_s: int) -> tuple[Phase
     A freeze writes everything back first, which lasts on a busy machine: a load that had no time
     left for the whole freeze is run again.
     """
-    test = a_test(("run", load(duration_s=run_s, queue_depth=2, span_bytes=16 * MIB)))
+    test = a_test(("run", load(duration_s=run_s, queue_depth=2, rate_iops=2000)))
     while True:
         with ThreadPoolExecutor(1) as worker:
             running = worker.submit(results, path, test)

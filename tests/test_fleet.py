@@ -5,12 +5,11 @@ Files stand for drives; the workers are real `drivebay worker` processes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import distributed
 import pytest
 from fakes import made_test, workload
 from loops import sparse
+from test_listeners import MAIN, Running, running
 from test_sweep import Watched
 from waiting import wait_until
 
@@ -54,24 +54,13 @@ def a_plan(*drives: dict[str, Any], where: str = "fleet.toml") -> Plan:
     return plan.make(spec.parse(table, where=where), where=where)
 
 
-@contextmanager
-def a_worker(address: str, scratch: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A running `drivebay worker`, once it is ready; ended with the block."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from drivebay.cli import main; main()", "worker", address,
-         "--jobs", "0", "--no-drives", *arguments],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), fleet.SCRATCH: str(scratch)},
-    )  # fmt: skip
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        assert line.startswith("worker: 0 runs at once"), line
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
+def a_worker(
+    address: str, scratch: Path, *arguments: str
+) -> contextlib.AbstractContextManager[Running]:
+    """A running `drivebay worker` for real drives alone, once it is ready; ended with the block."""
+    words = ("worker", address, "--jobs", "0", "--no-drives", *arguments)
+    env = {fleet.SCRATCH: str(scratch)}
+    return running("-c", MAIN, *words, ready="worker: 0 runs at once", env=env)
 
 
 def test_each_drive_is_reviewed_once_on_the_host_that_has_it(

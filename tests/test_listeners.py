@@ -25,10 +25,12 @@ from typing import Any
 
 import dask
 import distributed
+import here
 import pytest
 from listeners import Listener, answers_http, listeners
 from loops import run, sparse
 
+from drivebay.cli import entry
 from drivebay.common.errors import UserError
 from drivebay.lab.sweep import fleet, network
 
@@ -231,24 +233,17 @@ def test_a_worker_of_a_scheduler_on_loopback_listens_there_only(
 
 
 def test_a_worker_elsewhere_needs_the_word_and_listens_at_the_facing_address(
-    hosts: SimpleNamespace, tmp_path: Path
+    hosts: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with a_scheduler("192.0.2.1", within=hosts.there) as scheduler:
         address = address_of(scheduler)
         for verb in (["worker", address, "--jobs", "1", "--no-drives"],
                      ["sweep", str(a_sweep(tmp_path, seconds=1)), "--scheduler", address,
                       "--out", str(tmp_path / "out")]):  # fmt: skip
-            command = [*hosts.here, sys.executable, "-c", MAIN, *verb]
-            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as refused:
-                assert refused.stderr is not None
-                error = refused.stderr.readline()
-                if not error.startswith("error: "):
-                    refused.terminate()
-                rest = refused.stderr.read().splitlines()
+            assert entry.run(verb) == 2
+            error, hint = capsys.readouterr().err.splitlines()
             assert error.startswith(f"error: {address} is not on this machine and has no TLS")
-            (hint,) = rest
             assert hint.startswith("hint: ") and "--trust-network" in hint
-            assert refused.returncode == 2
         assert not (tmp_path / "out").exists()
         with a_worker(address, tmp_path, "--trust-network", within=hosts.here) as worker:
             found = listeners(worker.pid)
@@ -404,27 +399,28 @@ def test_a_sweep_goes_over_tls_and_a_stranger_without_a_certificate_gets_nothing
     settings = certificates(tmp_path)
     env = {f"DASK_{key.upper().replace('.', '__').replace('-', '_')}": value
            for key, value in settings.items()}  # fmt: skip
-    out = tmp_path / "out"
-    with a_scheduler("tls://127.0.0.1", env=env) as scheduler:
-        address = address_of(scheduler)
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=0, host="127.0.0.1", protocol="tls", dashboard_address="127.0.0.1:0",
+            security=distributed.Security(require_encryption=True),  # type: ignore[no-untyped-call]
+            silence_logs=60,
+        ) as cluster,
+    ):  # fmt: skip
+        address = cluster.scheduler_address
         assert address.startswith("tls://")
         with a_worker(address, tmp_path, env=env) as worker:
             found = listeners(worker.pid)
             assert [(one.kind, one.host) for one in found] == [("tcp", "127.0.0.1")] * 4
             assert not any(answers_http(one.host, one.port) for one in found)
-            sweep = subprocess.run(
-                [sys.executable, "-c", MAIN, "sweep", str(a_sweep(tmp_path, seconds=1)),
-                 "--scheduler", address, "--out", str(out), "--json"],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **env},
-                capture_output=True,
-                text=True,
-            )  # fmt: skip
+            words = ("sweep", str(a_sweep(tmp_path, seconds=1)), "--scheduler", address)
+            out = str(tmp_path / "out")
+            sweep = here.drivebay(*words, "--out", out, "--json", cwd=tmp_path)
             assert sweep.returncode == 0, sweep.stderr
             assert json.loads(sweep.stdout)["runs"] == 2
             assert "2 runs, 1 at once" in sweep.stderr, "none for the process that has the drive"
             # The worker itself connects as a client, to hear whether a review is to stop.
-            with dask.config.set(settings):
-                security = network.admitted(address, trust_network=False).security
+            security = network.admitted(address, trust_network=False).security
             with distributed.Client(  # type: ignore[no-untyped-call]
                 address, security=security, set_as_default=False
             ) as client:

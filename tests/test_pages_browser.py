@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from drivebay.report.peers import competitors
 
 KINDS = ("report", "comparison", "bench", "sweep", "import")
 ONLY = ("consistency-default", "random-read", "mixed-random", "thermal-write")
-DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+DESK, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +44,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         study.add({**row, "iops": iops, "waf": 100 / spare}, labels)
     about = sweep.About("Spare flash and policy", True, False, 12, {}, (("Drive", "a drive"),))
     (folder / "sweep.html").write_text(sweep.render(about, study))
+    ranked = report.write([first], shipped=shipped)
+    html = ranked.read_text()
+    assert "<s>12" in html and 'class="small marks"' in html, "a doubted figure, and the legend"
     return {
-        "report": report.write([first], shipped=shipped),
+        "report": ranked,
         "comparison": report.write([first, second], folder / "comparison.html"),
         "bench": report.write_bench([first, second], folder / "site"),
         "sweep": folder / "sweep.html",
@@ -69,30 +73,43 @@ def keep(tab: Tab, name: str) -> None:
         tab.page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_keeps_anybody_out(
-    browser: Any, pages: dict[str, Path], kind: str, theme: str
-) -> None:
+@pytest.fixture(scope="module", params=KINDS)
+def desk(
+    browser: Any, pages: dict[str, Path], request: pytest.FixtureRequest
+) -> Iterator[tuple[str, Tab]]:
+    """A kind of page, and a tab that shows it in light colours, on a screen of a desk at first."""
+    tab = opened(browser, pages, request.param, color_scheme="light", viewport=DESK)
+    yield request.param, tab
+    tab.close()
+
+
+def must_keep_nobody_out(kind: str, tab: Tab, theme: str) -> None:
+    """On a desk and on a phone."""
     pytest.importorskip("axe_playwright_python")
-    tab = opened(browser, pages, kind, color_scheme=theme, viewport=DESK)
     assert barriers(tab.page) == []
     keep(tab, f"{kind}-1440-{theme}")
     tab.page.set_viewport_size(PHONE)
     tab.see_all()
     assert tab.page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     assert barriers(tab.page) == []
-    keep(tab, f"{kind}-390-{theme}")
+    keep(tab, f"{kind}-360-{theme}")
     assert tab.troubles == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if kind == "report" else pytest.mark.long) for kind in KINDS],
+)
+def test_nothing_keeps_anybody_out_of_a_dark_page(
+    browser: Any, pages: dict[str, Path], kind: str
+) -> None:
+    tab = opened(browser, pages, kind, color_scheme="dark", viewport=DESK)
+    must_keep_nobody_out(kind, tab, "dark")
     tab.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_control_is_reached_by_keyboard_and_shows_that(
-    browser: Any, pages: dict[str, Path], kind: str
-) -> None:
-    tab = opened(browser, pages, kind, viewport=DESK)
-    unseen = tab.page.evaluate(
+def test_every_control_is_reached_by_keyboard_and_shows_that(desk: tuple[str, Tab]) -> None:
+    unseen = desk[1].page.evaluate(
         """() => {
             const found = [];
             const selector = "a[href], button, input, select, summary, [tabindex='0']";
@@ -113,7 +130,10 @@ def test_every_control_is_reached_by_keyboard_and_shows_that(
         }"""
     )
     assert unseen == []
-    tab.close()
+
+
+def test_nothing_keeps_anybody_out(desk: tuple[str, Tab]) -> None:
+    must_keep_nobody_out(*desk, "light")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bench"])

@@ -164,7 +164,10 @@ def test_a_virtual_drive_takes_no_word_of_real_ones(capsys: pytest.CaptureFixtur
     assert "--no-wait has no meaning for the virtual drive" in refused(capsys, *words)
 
 
-def test_yes_does_no_harm_to_a_virtual_drive(capsys: pytest.CaptureFixture[str]) -> None:
+def test_yes_does_no_harm_to_a_virtual_drive(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("drivebay.lab.prepare.prepare", lambda *_, **__: [])
     words = "prepare xp941-512 --yes --capacity 1G --method random --json"
     assert run(words.split()) == 0
     assert json.loads(capsys.readouterr().out)["drive"] == "xp941-512"

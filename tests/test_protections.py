@@ -56,11 +56,11 @@ TESTS = Path(__file__).parent
 
 
 def writing() -> Test:
-    return a_test(("run", load()), prepare=(Prepare(kind="purge"),))
+    return a_test(("run", load(rate_iops=500)), prepare=(Prepare(kind="purge"),))
 
 
 def reading() -> Test:
-    return a_test(("run", load(read_percent=100)))
+    return a_test(("run", load(rate_iops=500, read_percent=100)))
 
 
 def refused(path: str | Path, *, name: str | None = None, signature: bool = False) -> str:
@@ -200,9 +200,18 @@ def test_fstab_names_that_only_the_device_itself_can_resolve(
     fstab.write_text(f"{reference.format(uuid=uuid)} /data ext4 noauto 0 0\n")
     monkeypatch.setattr(in_use, "FSTAB", fstab)
     with loop(backing) as device:
-        assert f"is named in {fstab} for /data" in refused(
-            device, name=str(backing), signature=True
-        )
+        words = refused(device, name=str(backing), signature=True)
+    assert f"is named in {fstab} for /data" in words
+
+
+@needs_root
+def test_fstab_names_that_nothing_can_resolve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backing, fstab = sparse(tmp_path / "disk.img", 64 * MIB), tmp_path / "fstab"
+    run("mkfs.ext4", "-q", str(backing))
+    monkeypatch.setattr(in_use, "FSTAB", fstab)
+    with loop(backing) as device:
         fstab.write_text("/dev/disk/by-id/ata-gone /data ext4\n")
         words = refused(device, name=str(backing), signature=True)
         assert f"may be the device that is named in {fstab} for /data" in words
@@ -365,7 +374,7 @@ def test_a_device_that_drivebay_left_so_is_taken_again(tmp_path: Path) -> None:
         assert contents.data_on_device(device, GIB)
         review(device, name=str(backing))
         with open(device, "r+b") as opened:
-            opened.write(b"x" * 512 * MIB)
+            opened.write(b"x" * 8 * MIB)
         assert "holds data without a signature" in refused(device, name=str(backing))
 
 
@@ -1197,19 +1206,16 @@ def test_a_file_without_enough_space_below_it_is_refused(
     assert marks.of_file(str(tmp_path / "huge.img")) is None
 
 
-def test_a_size_makes_a_new_file_and_never_changes_another(tmp_path: Path) -> None:
+def test_a_size_makes_a_new_file_and_never_changes_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     new, kept = tmp_path / "NEW.img", tmp_path / "kept.img"
     kept.write_bytes(b"precious")
-    words = ["-c", "from drivebay.cli import main; main()", "review", "--suite", "quick", "--quick"]
-    out = ["--out", str(tmp_path / "result"), "--only", "nonsense"]
+    words = ["--suite", "quick", "--quick", "--size", "1100M", "--out", str(tmp_path / "result")]
     for path, expected in ((new, "nonsense"), (kept, "is there already")):
-        given = [str(path), "--size", "1100M"]
-        done = subprocess.run(
-            [sys.executable, *words, *given, *(out if path == new else out[:2])],
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 2 and expected in done.stderr
+        only = ["--only", "nonsense"] if path == new else []
+        assert entry.run(["review", str(path), *words, *only]) == 2
+        assert expected in capsys.readouterr().err
     assert not new.exists(), "an option that is wrong is refused before"
     assert kept.read_bytes() == b"precious"
 

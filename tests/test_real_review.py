@@ -1,6 +1,6 @@
 """Whole reviews of real storage from the command line: a file and a loop device.
 
-They are small, as all of them is written: 2.5 GiB of the disk while the tests run. Both run the
+They are small, as all of them is written: 2.1 GiB of the disk while the tests run. Both run the
 quick suite's short form through fio at the same time. The file's review is interrupted by Ctrl-C
 and the device's killed outright, each after its first test; both must go on and end whole.
 """
@@ -26,18 +26,22 @@ from real_files import fios_of
 from waiting import wait_until
 
 from drivebay import results
+from drivebay.common import data
 from drivebay.definitions import suites
 from drivebay.results import Result
 from drivebay.targets.safety.locks import DIRECTORY_VARIABLE
 
 GIB = 2**30
-SIZE_OF_FILE = 3 * GIB // 2
+SIZE_OF_FILE = 17 * GIB // 16
 PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 FIRST, LAST = "sequential-read", "trim"
 LADDERS = ("random-read", "random-write", "consistency-short")
-SKIPPED = () if "DRIVEBAY_LONG" in os.environ else LADDERS
+LONG = "DRIVEBAY_LONG" in os.environ
+SKIPPED = () if LONG else LADDERS
 """Random reads and writes, which show nothing of resuming; `make test-long` runs them."""
+PHASE_S = 2 if LONG else 0.5
+"""Seconds of a ladder's phase; two in the suite's short form."""
 
 
 class Review(threading.Thread):
@@ -45,6 +49,9 @@ class Review(threading.Thread):
 
     def __init__(self, number: signal.Signals, out: Path, drive: str, *word: str) -> None:
         super().__init__(daemon=True)
+        self.suite = out.with_name("quick.toml")
+        text = (data.path("suites") / "quick.toml").read_text()
+        self.suite.write_text(text.replace("{ duration_s = 2,", f"{{ duration_s = {PHASE_S},"))
         self.number, self.out, self.drive, self.word = number, out, drive, word
         # Both are on one disk, so they would wait for one another.
         own_locks = out.with_name(f"{out.name}-locks")
@@ -55,7 +62,7 @@ class Review(threading.Thread):
         self.resumed: subprocess.CompletedProcess[str] | None = None
 
     def run(self) -> None:
-        given = ["--suite", "quick", "--quick", "--out", str(self.out)]
+        given = ["--suite", str(self.suite), "--quick", "--out", str(self.out)]
         given += [word for name in SKIPPED for word in ("--skip", name)]
         process = subprocess.Popen(
             [*PROGRAM, "review", self.drive, *given, *self.word],

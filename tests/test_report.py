@@ -101,6 +101,15 @@ def page(whole: Path) -> Page:
     return Page(report.write([whole]))
 
 
+BRIEF = suites.load("anandtech-2015").selected(("consistency-default", "random-read"))
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A result of two tests, where the page's other chapters do not matter."""
+    return made_result.make(tmp_path_factory.mktemp("brief") / "result", suite=BRIEF)
+
+
 def test_headline_numbers_are_the_golden_ones(whole: Path) -> None:
     lines = []
     for row in headline(results.load(whole)):
@@ -117,12 +126,12 @@ def test_headline_numbers_are_the_golden_ones(whole: Path) -> None:
     assert text == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_the_report_lies_in_the_result_and_may_be_written_again(whole: Path) -> None:
-    first = report.write([whole])
-    assert first == whole / "report.html"
+def test_the_report_lies_in_the_result_and_may_be_written_again(brief: Path) -> None:
+    first = report.write([brief])
+    assert first == brief / "report.html"
     before = first.read_bytes()
-    assert report.write([whole]).read_bytes() == before
-    assert results.load(whole).missing == ()
+    assert report.write([brief]).read_bytes() == before
+    assert results.load(brief).missing == ()
 
 
 def test_every_kind_of_chart_is_in_the_bundle(page: Page) -> None:
@@ -321,7 +330,7 @@ def test_a_shortened_run_is_labelled_and_not_compared(tmp_path: Path) -> None:
 
 
 def test_a_target_without_sensors_names_them(tmp_path: Path) -> None:
-    folder = made_result.make(tmp_path / "real", target=made_result.REAL)
+    folder = made_result.make(tmp_path / "real", suite=BRIEF, target=made_result.REAL)
     page = Page(report.write([folder]))
     assert "Real drive: figures are measured" in page.text
     assert "Temperature: not reported by this target." in page.text
@@ -330,10 +339,10 @@ def test_a_target_without_sensors_names_them(tmp_path: Path) -> None:
     assert "about 7,500" not in page.text, "another drive's published figures"
 
 
-def test_drives_side_by_side_keep_their_labels(whole: Path, tmp_path: Path) -> None:
-    real = made_result.make(tmp_path / "real", target=made_result.REAL, speed=0.5)
-    again = made_result.make(tmp_path / "again", seed=2)
-    page = Page(report.write([whole, real, again], tmp_path / "site"))
+def test_drives_side_by_side_keep_their_labels(brief: Path, tmp_path: Path) -> None:
+    real = made_result.make(tmp_path / "real", suite=BRIEF, target=made_result.REAL, speed=0.5)
+    again = made_result.make(tmp_path / "again", suite=BRIEF, seed=2)
+    page = Page(report.write([brief, real, again], tmp_path / "site"))
     assert (tmp_path / "site" / "report.html").exists()
     assert "Samsung SM951 512 GB (AHCI) (virtual), seed 1" in page.text
     assert "Samsung SM951 512 GB (AHCI) (virtual), seed 2" in page.text
@@ -343,9 +352,9 @@ def test_drives_side_by_side_keep_their_labels(whole: Path, tmp_path: Path) -> N
     assert len({trace["line"]["color"] for trace in rate if trace["x"]}) == 3
 
 
-def test_runs_of_different_length_are_not_compared_in_silence(whole: Path, tmp_path: Path) -> None:
-    quick = made_result.make(tmp_path / "quick", quick=True)
-    page = Page(report.write([whole, quick], tmp_path / "both.html"))
+def test_runs_of_different_length_are_not_compared_in_silence(brief: Path, tmp_path: Path) -> None:
+    quick = made_result.make(tmp_path / "quick", suite=BRIEF, quick=True)
+    page = Page(report.write([brief, quick], tmp_path / "both.html"))
     assert "its figures are not comparable" in page.text
 
 
@@ -358,33 +367,33 @@ def test_runs_too_short_for_a_second_or_without_any_io_still_make_a_page(tmp_pat
             assert row.value is not None or row.note
 
 
-def test_no_folder_or_too_many_is_wrong_usage(whole: Path) -> None:
-    for folders in ([], [whole] * 25):
+def test_no_folder_or_too_many_is_wrong_usage(brief: Path) -> None:
+    for folders in ([], [brief] * 25):
         with pytest.raises(UserError) as problem:
             report.write(folders)
         assert problem.value.hint
 
 
-def test_a_place_that_cannot_be_written_is_named(whole: Path, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_named(brief: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentProblem) as problem:
-        report.write([whole], tmp_path / "file" / "report.html")
+        report.write([brief], tmp_path / "file" / "report.html")
     assert "file" in problem.value.message and "--out" in problem.value.hint
 
 
 def test_a_full_disk_at_a_reviews_end_says_how_to_go_on(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    brief: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("drivebay.results.files.replace", full)
     with pytest.raises(EnvironmentProblem, match=r"cannot be written: No space left") as error:
-        report.write([whole])
-    assert error.value.hint == f"free some space, then: drivebay report {whole}"
+        report.write([brief])
+    assert error.value.hint == f"free some space, then: drivebay report {brief}"
     with pytest.raises(EnvironmentProblem) as error:
-        report.write([whole], tmp_path / "page.html")
-    assert error.value.hint.endswith(f"drivebay report {whole} --out {tmp_path / 'page.html'}")
+        report.write([brief], tmp_path / "page.html")
+    assert error.value.hint.endswith(f"drivebay report {brief} --out {tmp_path / 'page.html'}")
 
 
 def test_a_real_drive_of_the_same_model_is_compared(tmp_path: Path) -> None:
@@ -440,16 +449,16 @@ def test_details_are_closed_and_hold_every_test(page: Page) -> None:
         assert f'id="{test.id}"' in details
 
 
-def test_two_reviews_say_how_far_apart_they_are(whole: Path, tmp_path: Path) -> None:
-    half = made_result.make(tmp_path / "half", speed=0.5)
-    both = Page(report.write([whole, half], tmp_path / "both.html"))
+def test_two_reviews_say_how_far_apart_they_are(brief: Path, tmp_path: Path) -> None:
+    half = made_result.make(tmp_path / "half", suite=BRIEF, speed=0.5)
+    both = Page(report.write([brief, half], tmp_path / "both.html"))
     assert "Largest differences, from" in both.text and "Difference" in both.text
     assert "(\N{MINUS SIGN}50." in both.text
-    one, other = (analysis.review(results.load(folder)) for folder in (whole, half))
+    one, other = (analysis.review(results.load(folder)) for folder in (brief, half))
     found = moved(one, other)
     assert found["random-read", "mean_rate"].percent == pytest.approx(-50, abs=0.1)
     assert all(row.before.key == row.after.key for row in found.values())
-    assert moved(one, analysis.review(results.load(whole))).values()
+    assert moved(one, analysis.review(results.load(brief))).values()
     charts = both.data["charts"]
     ends = {
         chart_id: chart["views"]["time"]["layout"]["yaxis.range"]
@@ -481,9 +490,10 @@ def bar_tables(page: Page) -> list[tuple[str, list[str]]]:
 def test_loads_of_a_test_share_a_scale_and_the_summary_has_the_first_of_each_page(
     tmp_path: Path,
 ) -> None:
-    page = Page(report.write([made_result.make(tmp_path / "made", suite="datacenter")]))
-    tables = bar_tables(page)
-    tests = suites.load("datacenter").tests
+    first = ("latency-by-load", "readers-beside-writers", "quality-of-service", "waf-by-skew")
+    suite = suites.load("datacenter").selected((*first, "low-queue-depths", "waf-by-fill"))
+    page = Page(report.write([made_result.make(tmp_path / "made", suite=suite)]))
+    tables, tests = bar_tables(page), suite.tests
     loads = {test.title: [spoken(phase.label) for phase in test.phases] for test in tests}
     load, beside, service, skew = (
         "Latency by load",

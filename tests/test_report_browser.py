@@ -9,7 +9,7 @@ from typing import Any
 
 import made_result
 import pytest
-from browsing import Tab, barriers
+from browsing import Tab
 
 from drivebay import report, results
 from drivebay.analysis import review
@@ -112,14 +112,6 @@ def test_colours_follow_the_reader_and_the_button(browser: Any, whole: Path) -> 
     tab.close()
 
 
-def test_a_phone_needs_no_sideways_scrolling(browser: Any, whole: Path) -> None:
-    tab = Tab(browser, whole, viewport={"width": 360, "height": 740}, has_touch=True)
-    tab.see_all()
-    assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
-    assert tab.troubles == []
-    tab.close()
-
-
 def test_print_shows_the_chapters_in_light_colours_and_no_details(
     browser: Any, whole: Path
 ) -> None:
@@ -214,31 +206,6 @@ def test_the_csv_of_a_chart_and_of_bars_has_their_numbers(tab: Tab) -> None:
         )
     rows = Path(download.value.path()).read_text().splitlines()
     assert rows[1].startswith('"Mean, last 400 s",IOPS,simulated,7778.')
-
-
-@pytest.fixture(scope="module")
-def others(folder: Path, whole: Path) -> dict[str, Path]:
-    """A report among the catalog's drives, with a doubted figure, and a comparison."""
-    kinds = ("random-read", "mixed-random")
-    made = made_result.make(folder / "mixed", suite=suites.load("anandtech-2015").selected(kinds))
-    shipped = competitors.load(beside=[results.load(made).target])
-    pages = {"one": whole, "ranked": report.write([made], shipped=shipped)}
-    pages["several"] = report.write([made, whole.parent], folder / "several.html")
-    html = pages["ranked"].read_text()
-    assert "<s>12" in html and 'class="small marks"' in html, "a doubted figure, and the legend"
-    return pages
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("kind", ["one", "ranked", "several"])
-def test_nothing_keeps_anybody_out(
-    browser: Any, others: dict[str, Path], kind: str, theme: str
-) -> None:
-    pytest.importorskip("axe_playwright_python")
-    tab = Tab(browser, others[kind], color_scheme=theme)
-    tab.see_all()
-    assert barriers(tab.page) == []
-    tab.close()
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ import kill_often
 import pytest
 from fakes import FakeTarget, small_suite
 from loops import loop, mounted, needs_root, run, sparse
+from test_results import content
 
 from drivebay import results, review
 from drivebay.common import provenance
@@ -47,15 +48,6 @@ def kill_and_resume(kind: str, out: Path, kills: int) -> int:
     )
     assert done.returncode == 0, done.stderr.decode()
     return int(done.stdout)
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Every file but the log and the lock's, which have times of day."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "log.jsonl"
-    }
 
 
 def test_a_virtual_drives_review_ends_bit_for_bit_the_same(

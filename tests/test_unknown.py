@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from loops import loop, needs_root, sparse
+from test_protections import gone_on_with
 from waiting import wait_until
 
 from drivebay import cli as entry
@@ -497,11 +498,7 @@ def killed_with_a_fio(file: Path, folder: Path) -> Iterator[int]:
 
 def resumed(file: Path, folder: Path) -> None:
     wait_until(lambda: not watch.orphans(TARGET_VARIABLE))
-    permission = OverwritePermission(record=Record(folder, resumes=True))
-    target = target_device.find(str(file))
-    target_device.check(target, permission=permission, will_write=True)
-    with contextlib.closing(ExclusiveHandle(target, permission=permission)) as handle:
-        handle.fd(to_write=True)
+    gone_on_with(file, OverwritePermission(record=Record(folder, resumes=True)))
 
 
 def state_of(file: Path) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import here
 from waiting import wait_until
 
 PROGRAM = (sys.executable, "-c", "from drivebay.cli import main; main()")
@@ -48,6 +49,10 @@ class Served:
             return bool(self.say("status"))
         except (OSError, ValueError):
             return False
+
+    def ctl(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`drivebay ctl` to its end, in this process."""
+        return here.drivebay("ctl", str(self.control), *words, cwd=self.control.parent)
 
     def end(self) -> dict[str, Any]:
         """Stops it; its last figures."""

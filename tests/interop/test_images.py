@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+import here
 import loops
 import nbd_server
 import pytest
@@ -44,10 +45,6 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _qemu_io(drive: Served, *steps: str) -> str:
     words = [word for step in steps for word in ("-c", step)]
     command = ["qemu-io", "-f", "raw", "-t", "none", *words, drive.uri]
@@ -66,8 +63,7 @@ def _refused(*words: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         # One address twice: were the words not refused, the second would be, as in use.
         addresses = ("--nbd", f"unix:{folder}/nbd") * 2
-        command = [*PROGRAM, "serve", *words, *addresses]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = here.drivebay("serve", *words, *addresses, cwd=Path(folder))
     assert done.returncode in (2, 3)
     assert done.stderr.count("error: ") == 1 and "\nhint: " in done.stderr
     return done.stderr
@@ -75,7 +71,7 @@ def _refused(*words: str) -> str:
 
 @clients
 def test_a_drive_over_an_image_is_written_and_the_image_stays(tmp_path: Path, image: Path) -> None:
-    before = _hash(image)
+    before = loops.digest(image)
     with served(tmp_path, "--from", str(image), "--pace", "none", drive=SMALL) as drive:
         assert _content(drive, tmp_path / "found") == image.read_bytes()
         steps = ("write -P 7 4k 4k", "discard 32M 64k", "write -z 33619968 512", "flush")
@@ -98,7 +94,7 @@ def test_a_drive_over_an_image_is_written_and_the_image_stays(tmp_path: Path, im
         drive.say("restore now")
         assert _content(drive, tmp_path / "found") == expected
         drive.end()
-    assert _hash(image) == before
+    assert loops.digest(image) == before
 
 
 @clients
@@ -138,11 +134,11 @@ def test_a_qcow2_image_is_read_by_qemu_img(tmp_path: Path, image: Path) -> None:
     qcow2 = tmp_path / "image.qcow2"
     base = ("qemu-img", "convert", "-f", "raw", "-O", "qcow2", str(image), str(qcow2))
     subprocess.run(base, check=True)
-    before = _hash(qcow2)
+    before = loops.digest(qcow2)
     with served(tmp_path, "--from", str(qcow2), drive=SMALL) as drive:
         assert _content(drive, tmp_path / "found") == image.read_bytes()
         drive.end()
-    assert _hash(qcow2) == before
+    assert loops.digest(qcow2) == before
     qcow2.write_bytes(b"QFI\xfb" + bytes(600))
     assert "cannot be read" in _refused(SMALL, "--from", str(qcow2))
 
@@ -186,8 +182,12 @@ def test_what_is_no_image_of_the_drive_is_refused(tmp_path: Path, image: Path) -
         same = ("--data", str(new), "--state", str(state))
         assert "is the file of --data" in _refused(SMALL, *same), "its state would replace its data"
         assert not new.exists()
-    with image.open("r+b"):
+    opener = "import sys; file = open(sys.argv[1], 'r+b'); print(flush=True); input()"
+    command = [sys.executable, "-c", opener, str(image)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline()
         assert "is in use by" in _refused(SMALL, "--from", str(image))
+        other.communicate(b"\n")
 
 
 def test_what_is_no_file_does_not_become_a_copy(tmp_path: Path) -> None:
@@ -263,25 +263,19 @@ def test_foreign_data_is_served_only_by_its_owners_word(tmp_path: Path) -> None:
         file.truncate(profile.capacity_bytes)
         file.seek(500 * MIB)
         file.write(PART)
-    words = (SMALL, "--capacity", "1G", "--nbd", f"unix:{tmp_path}/s")
 
     def refused(file: Path) -> str:
-        done = subprocess.run(
-            [*PROGRAM, "serve", *words, "--data", str(file)],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 2 and "--from FILE" in done.stderr
-        return done.stderr
+        said = _refused(SMALL, "--capacity", "1G", "--data", str(file))
+        assert "--from FILE" in said
+        return said
 
-    before = _hash(data)
+    before = loops.digest(data)
     assert f"error: --data: {data} contains data that no served drive has written" in refused(data)
     small = ("--capacity", "1G", "--data", str(data))
     with served(tmp_path, *small, "--read-only", drive=SMALL) as drive:
         drive.end()
     assert "contains data that" in refused(data), "who only read it has not taken it"
-    assert _hash(data) == before
+    assert loops.digest(data) == before
     with served(tmp_path, *small, "--foreign-data", drive=SMALL) as drive:
         drive.end()
     with served(tmp_path, *small, drive=SMALL) as drive:
@@ -299,19 +293,12 @@ def test_a_served_file_that_may_have_changed_is_named_again(tmp_path: Path) -> N
     """After a kill, and after an orderly end if another program has set its time back."""
     data = tmp_path / "d.img"
     options = ("--capacity", "1G", "--data", str(data))
-    command = [*PROGRAM, "serve", SMALL, *options, "--nbd", f"unix:{tmp_path}/again"]
-
-    def refused() -> str:
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        assert done.returncode == 2
-        return done.stderr
-
     with served(tmp_path, *options, drive=SMALL) as drive:
         with data.open("r+b") as file:
             file.write(PART)
         drive.process.kill()
         drive.process.wait()
-    assert "its server was killed" in refused()
+    assert "its server was killed" in _refused(SMALL, *options)
     with served(tmp_path, *options, "--foreign-data", drive=SMALL) as drive:
         drive.end()
     before = data.stat()
@@ -319,4 +306,4 @@ def test_a_served_file_that_may_have_changed_is_named_again(tmp_path: Path) -> N
         file.seek(MIB)
         file.write(PART)
     os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert "contains data that no served drive has written" in refused()
+    assert "contains data that no served drive has written" in _refused(SMALL, *options)

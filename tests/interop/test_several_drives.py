@@ -8,6 +8,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import here
 import nbd_server
 import pytest
 from nbd_server import PROGRAM, Served, served
@@ -34,14 +35,8 @@ def _qemu_io(server: Served, export: str, *steps: str) -> str:
     return done.stdout + done.stderr
 
 
-def _ctl(server: Served, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [*PROGRAM, "ctl", str(server.control), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def _refused(*words: str) -> str:
-    command = [*PROGRAM, "serve", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = here.drivebay("serve", *words, cwd=Path())
     assert done.returncode == 2 and done.stderr.count("error: ") == 1 and "\nhint: " in done.stderr
     return done.stderr
 
@@ -61,19 +56,19 @@ def test_drives_of_the_command_line_have_names_data_and_figures_of_their_own(
         for number, name in enumerate(names):
             said = _qemu_io(server, name, f"read -P {number + 1} 0 64k")
             assert "read 65536" in said and "failed" not in said
-        figures = json.loads(_ctl(server, "status", "--json").stdout)
+        figures = json.loads(server.ctl("status", "--json").stdout)
         assert [(one["drive"], one["bytes_written"]) for one in figures] == [
             (name, 65536) for name in names
         ]
-        assert all(name in _ctl(server, "status").stdout for name in names)
-        metrics = _ctl(server, "status", "--metrics").stdout.splitlines()
+        assert all(name in server.ctl("status").stdout for name in names)
+        metrics = server.ctl("status", "--metrics").stdout.splitlines()
         assert all(f'drivebay_power_cuts_total{{drive="{name}"}} 0' in metrics for name in names)
         drawn = set(re.findall(r"drivebay_[a-z0-9_]+", DASHBOARD.read_text(encoding="utf-8")))
         assert drawn <= {line.split("{")[0] for line in metrics}
-        unnamed = _ctl(server, "power-cut")
+        unnamed = server.ctl("power-cut")
         assert unnamed.returncode == 2 and "which drive?" in unnamed.stderr
-        assert "lost_bytes" in json.loads(_ctl(server, "--drive", "log", "power-cut").stdout)
-        one = json.loads(_ctl(server, "--drive", "log", "status", "--json").stdout)
+        assert "lost_bytes" in json.loads(server.ctl("--drive", "log", "power-cut").stdout)
+        one = json.loads(server.ctl("--drive", "log", "status", "--json").stdout)
         assert (one["drive"], one["power_cuts"]) == ("log", 1)
         server.process.terminate()
         said, _ = server.process.communicate()
@@ -101,7 +96,7 @@ def test_a_file_gives_each_drive_options_of_its_own(tmp_path: Path) -> None:
     with served(tmp_path, "--config", str(path), drive=f"more={SMALL}") as server:
         assert "wrote" in _qemu_io(server, "db", "write -P 1 0 64k", "flush")
         assert "Permission denied" in _qemu_io(server, "base", "write -P 1 0 64k")
-        figures = json.loads(_ctl(server, "status", "--json").stdout)
+        figures = json.loads(server.ctl("status", "--json").stdout)
         found = {one["drive"]: one["time_scale"] for one in figures}
         assert found == {"more": 1.0, "db": 0.5, "base": 1.0}
         server.process.terminate()

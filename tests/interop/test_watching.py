@@ -16,9 +16,10 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import here
 import nbd_server
 import pytest
-from nbd_server import PROGRAM, Served, served
+from nbd_server import PROGRAM, served
 from waiting import wait_until
 
 from drivebay.common.errors import EnvironmentProblem, UserError
@@ -31,23 +32,18 @@ KINDS = ("counter", "gauge", "histogram")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "serve"
 
 
-def _ctl(server: Served, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [*PROGRAM, "ctl", str(server.control), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_events_are_shown_as_text_and_as_json(tmp_path: Path) -> None:
     with served(tmp_path, f"log={SMALL}", drive=f"db={SMALL}") as server:
         server.say("drive log power-cut")
         server.say("drive db power-cut")
-        found = [json.loads(line) for line in _ctl(server, "events", "--json").stdout.splitlines()]
+        found = [json.loads(line) for line in server.ctl("events", "--json").stdout.splitlines()]
         assert [(one["drive"], one["event"]) for one in found] == [
             ("log", "power-cut"),
             ("db", "power-cut"),
         ]
-        (line,) = _ctl(server, "--drive", "db", "events").stdout.splitlines()
+        (line,) = server.ctl("--drive", "db", "events").stdout.splitlines()
         assert re.fullmatch(r"\d{4}-\d\d-\d\d [\d:.]{12}  db  power-cut  .*lost_bytes=0.*", line)
-        refused = _ctl(server, "status", "--follow")
+        refused = server.ctl("status", "--follow")
         assert refused.returncode == 2 and "--follow is only for events" in refused.stderr
         server.process.terminate()
         server.process.communicate()
@@ -162,7 +158,7 @@ def test_metrics_have_the_health_log_and_latencies_by_operation(tmp_path: Path) 
         qemu = ["qemu-io", "-f", "raw", "-d", "unmap", *commands, server.uri]
         subprocess.run(qemu, check=True, capture_output=True)
         server.say('fault {"kind": "read-only"}')
-        text = _ctl(server, "status", "--metrics").stdout
+        text = server.ctl("status", "--metrics").stdout
         status = server.say("status")
         server.end()
     found = _families(text)
@@ -223,7 +219,7 @@ def test_each_metric_of_the_dashboard_is_served(tmp_path: Path) -> None:
     queries += [one["query"] for one in board["templating"]["list"]]
     asked = {name for query in queries for name in re.findall(r"drivebay_\w+", query)}
     with served(tmp_path, drive=SMALL) as server:
-        text = _ctl(server, "status", "--metrics").stdout
+        text = server.ctl("status", "--metrics").stdout
         server.end()
     _families(text)
     shown = set(re.findall(r"^(drivebay_\w+)\{", text, re.MULTILINE))
@@ -241,7 +237,7 @@ def test_metrics_over_http_are_those_of_ctl(tmp_path: Path) -> None:
         text = _get(url)
 
         families = _families(text)
-        of_ctl = _families(_ctl(server, "status", "--metrics").stdout)
+        of_ctl = _families(server.ctl("status", "--metrics").stdout)
         assert families.pop(f"drivebay_{CLOSED}") == {"": 0}
         assert {name: [*values] for name, values in families.items()} == {
             name: [*values] for name, values in of_ctl.items()
@@ -377,6 +373,6 @@ def test_the_unit_starts_what_there_is() -> None:
     unit.read(EXAMPLES / "drivebay@.service")
     service = unit["Service"]
     assert service["Type"] == "notify"
-    said = subprocess.run([*PROGRAM, "serve", "--help"], capture_output=True, text=True, check=True)
+    said = here.drivebay("serve", "--help", cwd=Path())
     for option in re.findall(r"--[a-z-]+", service["ExecStart"]):
         assert option in said.stdout

@@ -1,6 +1,7 @@
 //! Tests of files: complete, truncated, damaged and foreign recordings, and views.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use drivebay_crash::{Op, Recording, State, States, View, Why};
 use tempfile::tempdir;
@@ -25,15 +26,18 @@ fn a_truncated_recording_is_used_up_to_its_last_record() {
     let path = record(&folder, 64, &steps);
     let whole = fs::read(&path).expect("a file");
     let header = whole.windows(2).position(|two| two == b"}B").expect("a block") + 1;
-    for length in header..whole.len() {
-        fs::write(&path, &whole[..length]).expect("written");
+    // Cut in place: some file systems flush a file that is emptied and written again.
+    let file = fs::OpenOptions::new().write(true).open(&path).expect("a file");
+    let cut = |length: usize| file.set_len(length as u64).expect("cut");
+    for length in (header..whole.len()).rev() {
+        cut(length);
         let recording = Recording::open(&path).expect("still a recording");
         assert!(recording.is_truncated);
         let states = States::new(recording, None, None).expect("rules of its own");
         states.enumerate(100, 1).expect("readable");
     }
-    for length in 0..header {
-        fs::write(&path, &whole[..length]).expect("written");
+    for length in (0..header).rev() {
+        cut(length);
         Recording::open(&path).map(|recording| assert!(recording.is_truncated)).unwrap_or_default();
     }
 }
@@ -44,15 +48,15 @@ fn no_damage_to_a_recording_causes_a_panic() {
     let steps = [write(0, 1).to_vec(), vec![Step::Discard { lba: 0, sectors: 40 }]].concat();
     let path = record(&folder, 64, &steps);
     let whole = fs::read(&path).expect("a file");
+    let file = fs::OpenOptions::new().write(true).open(&path).expect("a file");
     for at in 0..whole.len().min(700) {
-        let mut damaged = whole.clone();
-        damaged[at] ^= 0x81;
-        fs::write(&path, &damaged).expect("written");
+        file.write_all_at(&[whole[at] ^ 0x81], at as u64).expect("written");
         if let Ok(recording) = Recording::open(&path)
             && let Ok(states) = States::new(recording, Some(rules()), None)
         {
             states.enumerate(100, 1).ok();
         }
+        file.write_all_at(&whole[at..=at], at as u64).expect("written");
     }
 }
 

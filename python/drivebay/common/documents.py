@@ -13,21 +13,21 @@ where the caller accepts such text at all.
 from __future__ import annotations
 
 import codecs
-import csv
 import errno
 import json
 import math
 import os
 import re
 import stat
-import tomllib
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 # Size limit of a file that a person writes: profile, suite, sweep, faults. The catalog's largest
 # has 20 KB.
@@ -192,6 +192,8 @@ def toml(content: bytes | str) -> dict[str, Any]:
     ...
     drivebay.common.documents.Malformed: a key has more than 64 parts
     """
+    import tomllib  # here and below, as some programs read one kind only
+
     try:
         written = content if isinstance(content, str) else text(content, errors="strict")
         # Checked before parsing: tomllib's memory grows with the square of the parts of a key.
@@ -228,7 +230,7 @@ def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
         raise _as_malformed(problem) from None
 
 
-def xml(content: str) -> ElementTree.Element:
+def xml(content: str) -> Element:
     """Parses an XML document without entities of its own, at most `DEPTH_MAX` deep. Raises
     Malformed.
 
@@ -237,6 +239,8 @@ def xml(content: str) -> ElementTree.Element:
     """
     if "<!DOCTYPE" in content or "<!ENTITY" in content:
         raise Malformed("it defines entities")
+    from xml.etree import ElementTree
+
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
     depth, root = 0, None
     try:
@@ -255,6 +259,8 @@ def xml(content: str) -> ElementTree.Element:
 
 def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
     """Yields the rows of a CSV file; a row that cannot be parsed or is too long is empty."""
+    import csv
+
     for line in lines:
         try:
             yield next(csv.reader([line] if len(line) <= LINE_BYTES_MAX else []), [])

@@ -8,16 +8,17 @@ skew depends on the number of blocks, if the test is not scaled with the drive.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from drivebay.common.errors import UserError
 from drivebay.definitions import leaves
 from drivebay.definitions.modifications import OWN_AMOUNTS
 from drivebay.definitions.profiles import Profile, from_resolved
-from drivebay.definitions.suites import Phase, Prepare, Test
-from drivebay.definitions.suites.loads import for_ranks
 
-Part = TypeVar("Part", Phase, Prepare)
+if TYPE_CHECKING:
+    from drivebay.definitions.suites import Phase, Prepare, Test
+
+    Part = TypeVar("Part", Phase, Prepare)
 
 SECTOR_ALIGN = 8  # a drive's capacity must be a multiple of 4 KiB
 # Smallest heat capacity that the core accepts. Small nodes of a much smaller drive are above
@@ -72,6 +73,8 @@ def with_load(step: Part, **changes: Any) -> Part:
     """Returns a phase or a step of preparation with changed values of its load; without a load,
     unchanged.
     """
+    from drivebay.definitions.suites import Phase  # here, as a server needs no suites
+
     field = "workload" if isinstance(step, Phase) else "load"
     load = getattr(step, field)
     return (
@@ -86,6 +89,9 @@ def scaled_test(test: Test, share: float) -> Test:
     popular hundredth of a 64th of 800 GB would get 70 % of the accesses, and 77 % on the
     whole drive.
     """
+    from drivebay.definitions.suites import Phase
+    from drivebay.definitions.suites.loads import for_ranks
+
     ranks = round(1 / share)
     if ranks == 1:
         return test

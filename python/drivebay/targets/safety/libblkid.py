@@ -14,7 +14,6 @@ import ctypes
 import functools
 import os
 import struct
-import uuid
 from collections.abc import Iterator
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -163,6 +162,8 @@ def _signatures(probe: int, start: int) -> Iterator[Signature]:
 
 def _btrfs_copies(fd: int, start: int, length: int) -> Iterator[Signature]:
     """Yields copies of a btrfs superblock, which remain when the first one is overwritten."""
+    import uuid  # here, as it is rarely needed
+
     for copy in _BTRFS_COPIES:
         if copy + _BTRFS.size <= length:
             raw = os.pread(fd, _BTRFS.size, start + copy)
