@@ -178,6 +178,16 @@ def test_mistakes_have_hints(small: drivebay.Drive) -> None:
         assert refused.value.hint
 
 
+def test_replicates_and_arrays_say_which_figures_are_not_steady(small: drivebay.Drive) -> None:
+    writes = drivebay.replicates(small, Workload(ios=100), seeds=2)
+    assert set(writes.unsteady) == {1, 2} and "free flash" in writes.unsteady[1]
+    assert drivebay.replicates(small, Workload(read_percent=100, ios=100), seeds=2).unsteady == {}
+    words = ["array", "sm951-nvme-512", "--level", "0", "--members", "2", "--duration", "0.1"]
+    shown = CliRunner().invoke(app, [*words, "--scale", "0.008"])
+    load, latency = shown.stdout.partition("4 KiB written at random")[2].splitlines()[:2]
+    assert load.count("*") == latency.count("*") == 2 and "* not steady" in shown.output
+
+
 def test_progress_is_reported(small: drivebay.Drive) -> None:
     seen: list[int] = []
     load = Workload(ios=100)
