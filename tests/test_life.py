@@ -79,6 +79,15 @@ def test_a_life_goes_on_until_the_spare_is_gone(lived: drivebay.Life) -> None:
     assert lived.speed > 1e4
 
 
+def test_the_years_of_a_size_are_those_of_a_life(
+    lived: drivebay.Life, short: drivebay.Drive
+) -> None:
+    waf = lived.lives[0][0].waf
+    written = life.writable(short, waf, waf)
+    assert written is not None
+    assert written / 1e12 == pytest.approx(lived.estimate().mean, rel=0.1)
+
+
 def test_wear_is_what_was_programmed(lived: drivebay.Life, short: drivebay.Drive) -> None:
     """Cycles, as amplification has them: bytes programmed over the flash, some 7 % more than the
     user's."""

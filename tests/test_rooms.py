@@ -84,7 +84,7 @@ DRIVE_ROOMS: dict[str, set[str]] = {
 }
 DRIVE_GROUND = {
     *("events", "io", "memory", "pacer", "per_stream", "persist", "policy_plugin"),
-    *("samples", "stage", "superblock", "timeline", "victim_policies"),
+    *("operations", "samples", "stage", "superblock", "timeline", "victim_policies"),
 }
 
 # Folder of the report -> folders that it may import.

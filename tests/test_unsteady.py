@@ -17,7 +17,7 @@ from drivebay.cli.app import app
 from drivebay.common.errors import UserError
 from drivebay.lab.sweep import plan, spec, work
 from drivebay.library import arrays, objects
-from drivebay.library.life import end_cycles
+from drivebay.library.life import writable
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +146,10 @@ def test_a_checkpoint_and_its_restore_have_seconds_of_their_own() -> None:
     found = objects.size(drive, asked, scale=0.02)
     assert 0.1 < found.longest_read_s < found.longest_write_s < 20
     assert found.longest_write_s > found.write_us[1] / 1e6
-    cycles = end_cycles(drive)
-    assert cycles is not None and cycles < drive.value("reliability.block_life_cycles")
+    written = writable(drive, 1.0, 1.0)
+    assert written is not None
+    cycles = written / drive.flash_bytes
+    assert 0.5 < cycles / drive.value("reliability.block_life_cycles") < 0.7
 
 
 def test_the_hint_of_a_share_is_a_share() -> None:
@@ -176,6 +178,16 @@ def test_mistakes_have_hints(small: drivebay.Drive) -> None:
         with pytest.raises(UserError) as refused:
             wrong()
         assert refused.value.hint
+
+
+def test_replicates_and_arrays_say_which_figures_are_not_steady(small: drivebay.Drive) -> None:
+    writes = drivebay.replicates(small, Workload(ios=100), seeds=2)
+    assert set(writes.unsteady) == {1, 2} and "free flash" in writes.unsteady[1]
+    assert drivebay.replicates(small, Workload(read_percent=100, ios=100), seeds=2).unsteady == {}
+    words = ["array", "sm951-nvme-512", "--level", "0", "--members", "2", "--duration", "0.1"]
+    shown = CliRunner().invoke(app, [*words, "--scale", "0.008"])
+    load, latency = shown.stdout.partition("4 KiB written at random")[2].splitlines()[:2]
+    assert load.count("*") == latency.count("*") == 2 and "* not steady" in shown.output
 
 
 def test_progress_is_reported(small: drivebay.Drive) -> None:

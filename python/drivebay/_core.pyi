@@ -209,6 +209,33 @@ class Decisions:
         """Writes that needed a frontier; and those sent to the host's second one."""
 
 @final
+class FlashMap:
+    """
+    Map of a drive. An address is a number of a mapping unit of flash: superblock times
+    `superblock_units`, plus its number in the superblock.
+    """
+    @property
+    def addresses(self, /) -> NDArray[uint32]:
+        """
+        Address of each mapping unit of the drive, in their order; 4294967295 if it is not mapped.
+        """
+    @property
+    def dies(self, /) -> NDArray[uint32]:
+        """
+        Die of each flash page of a superblock (of the first one, with reclaim groups). The mapping
+        units of a flash page are consecutive.
+        """
+    @property
+    def planes(self, /) -> NDArray[uint32]:
+        """Plane in its die of each flash page of a superblock."""
+    @property
+    def superblock_units(self, /) -> int:
+        """Mapping units of a superblock."""
+    @property
+    def unit_bytes(self, /) -> int:
+        """Bytes of a mapping unit."""
+
+@final
 class HandleUse:
     """Use of a placement handle or of the frontier of copies, in pages of 4 KiB."""
     @property
@@ -432,6 +459,31 @@ class OpLatency:
         """Service times, the drive's part of the latencies, measured from the issue of a request."""
 
 @final
+class Operations:
+    """
+    Operations of the flash translation layer in their order; every array has shape (operations,).
+    Pages and addresses are numbers of mapping units as in `FlashMap`.
+    """
+    @property
+    def address(self, /) -> NDArray[uint32]:
+        """First address; 0 for kinds without one."""
+    @property
+    def count(self, /) -> NDArray[uint32]:
+        """Number of pages or addresses."""
+    @property
+    def kind(self, /) -> NDArray[uint32]:
+        """
+        0: the host writes `count` pages to addresses from `address` on. 1: a valid page is copied
+        to `address`. 2: `count` addresses get padding or parity, or nothing on a failed die. 3:
+        `count` pages are trimmed. 4: after a power cut a page is at its older `address` again, or
+        at none (4294967295). 5: a superblock with `count` addresses is erased. 6: all pages are
+        unmapped.
+        """
+    @property
+    def page(self, /) -> NDArray[uint32]:
+        """First page; 0 for kinds without one."""
+
+@final
 class Policy:
     """Compiled code that makes decisions for a virtual drive."""
     @staticmethod
@@ -462,6 +514,11 @@ class Profile:
     @property
     def memory_bytes(self, /) -> int:
         """Memory for the maps of a drive with this profile, in bytes."""
+    @property
+    def spare_share(self, /) -> float:
+        """
+        Share of the blocks for data that may fail before a new drive with this profile is worn out.
+        """
 
 @final
 class Progress:
@@ -1098,8 +1155,15 @@ class VirtualDrive:
         Repeats the activity since the mark `since` `times` times, over `seconds` seconds, without
         simulating it. `began` is a mark of the beginning of the load.
         """
+    def map(self, /) -> FlashMap:
+        """Returns the map."""
     def mark(self, /) -> Mark:
         """Returns a mark of the drive's present state, for `live`."""
+    def operations(self, /, keep: bool) -> Operations:
+        """
+        Returns the operations of the translation layer since the last call, none at the first one.
+        `keep`: log them from now on, else no longer.
+        """
     def placement(self, /) -> list[HandleUse]:
         """
         Returns the use of each placement handle since the drive was made, by reclaim group,

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Device, HandleUse, Health, Mark, Sanitize, Spec, Zone};
+use drivebay_drive::{Device, HandleUse, Health, Mark, Operation, Sanitize, Spec, Zone};
 use drivebay_run::{Control, Keep, Kept, Progress, TrimPlan, snapshot};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
+use crate::columns::Column;
 use crate::errors::{refused, replay_error, run_error, trace_error, user_error};
 use crate::policy::{PyDecisions, PyPolicy};
 use crate::replay::PyReplayOptions;
@@ -62,6 +63,12 @@ impl PyProfile {
     #[getter]
     fn memory_bytes(&self) -> u64 {
         self.spec.map_entries() * 4
+    }
+
+    /// Share of the blocks for data that may fail before a new drive with this profile is worn out.
+    #[getter]
+    fn spare_share(&self) -> f64 {
+        self.spec.spare_share()
     }
 
     /// Raises `UserError` with the name of the field if a drive with this profile cannot run the
@@ -455,6 +462,21 @@ impl VirtualDrive {
         self.with(|device| device.zones().iter().map(PyZone::new).collect())
     }
 
+    /// Returns the map.
+    fn map(&self, py: Python<'_>) -> PyResult<PyFlashMap> {
+        self.with(|device| match device.spec().in_place {
+            Some(_) => Err(no_map()),
+            None => PyFlashMap::new(py, device),
+        })
+    }
+
+    /// Returns the operations of the translation layer since the last call, none at the first one.
+    /// `keep`: log them from now on, else no longer.
+    fn operations(&self, py: Python<'_>, keep: bool) -> PyResult<PyOperations> {
+        let taken = self.with(|device| device.take_operations(keep).ok_or_else(no_map))?;
+        PyOperations::new(py, &taken)
+    }
+
     /// Returns the health log at this time.
     fn health(&self) -> PyResult<PyHealth> {
         self.with(|device| PyHealth::new(device.health()))
@@ -470,6 +492,52 @@ impl VirtualDrive {
 /// A mark of a drive's state, for `VirtualDrive.live`.
 #[pyclass(module = "drivebay._core", frozen, name = "Mark")]
 pub(crate) struct PyMark(Mark);
+
+fn no_map() -> PyErr {
+    refused("the drive's media is written in place: it has no map", "use a drive of flash")
+}
+
+class! {
+    /// Map of a drive. An address is a number of a mapping unit of flash: superblock times
+    /// `superblock_units`, plus its number in the superblock.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "FlashMap")]
+    PyFlashMap(py: Python<'_>, device: &Device) {
+        let g = device.spec().geometry;
+        let pages = 0..g.superblock_pages >> g.page_shift;
+    }
+    /// Address of each mapping unit of the drive, in their order; 4294967295 if it is not mapped.
+    addresses: Column<u32> = Column::new(py, device.ftl().addresses()),
+    /// Bytes of a mapping unit.
+    unit_bytes: u64 = g.unit_bytes(),
+    /// Mapping units of a superblock.
+    superblock_units: u32 = g.superblock_pages,
+    /// Die of each flash page of a superblock (of the first one, with reclaim groups). The mapping
+    /// units of a flash page are consecutive.
+    dies: Column<u32> = Column::new(py, pages.clone().map(|page| g.die_of(page))),
+    /// Plane in its die of each flash page of a superblock.
+    planes: Column<u32> = Column::new(py, pages.map(|page| g.plane_of(page))),
+}
+
+class! {
+    /// Operations of the flash translation layer in their order; every array has shape
+    /// (operations,). Pages and addresses are numbers of mapping units as in `FlashMap`.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Operations")]
+    PyOperations(py: Python<'_>, all: &[Operation]) {
+        let column = |i: usize| Column::new(py, all.iter().map(|operation| operation[i]));
+    }
+    /// 0: the host writes `count` pages to addresses from `address` on. 1: a valid page is copied
+    /// to `address`. 2: `count` addresses get padding or parity, or nothing on a failed die. 3:
+    /// `count` pages are trimmed. 4: after a power cut a page is at its older `address` again, or
+    /// at none (4294967295). 5: a superblock with `count` addresses is erased. 6: all pages are
+    /// unmapped.
+    kind: Column<u32> = column(0),
+    /// First page; 0 for kinds without one.
+    page: Column<u32> = column(1),
+    /// First address; 0 for kinds without one.
+    address: Column<u32> = column(2),
+    /// Number of pages or addresses.
+    count: Column<u32> = column(3),
+}
 
 class! {
     /// Use of a placement handle or of the frontier of copies, in pages of 4 KiB.

@@ -32,7 +32,8 @@ mod _core {
         columns::PyHistogram,
         crash::{PyCrashStates, PyCrashView},
         drive::{
-            PyControl, PyHandleUse, PyHealth, PyMark, PyProfile, PyProgress, PyZone, VirtualDrive,
+            PyControl, PyFlashMap, PyHandleUse, PyHealth, PyMark, PyOperations, PyProfile,
+            PyProgress, PyZone, VirtualDrive,
         },
         inside::Inside,
         policy::{PyDecisions, PyPolicy, victim_policies},

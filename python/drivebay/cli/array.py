@@ -90,12 +90,11 @@ def _show(survey: Survey) -> None:
     rows = []
     for load, results in by_load.items():
         is_sequential = "stripes" in load
-        rate = [
-            f"{result.mb_per_s if is_sequential else result.iops:,.0f}{'*' * bool(result.unsteady)}"
-            for result in results
-        ]
-        rows.append((f"{load}, {'MB/s' if is_sequential else 'IOPS'}", *rate))
-        rows.append(("  99 % within, us", *(f"{result.p99_us:,.0f}" for result in results)))
+        unit, name = ("MB/s", "mb_per_s") if is_sequential else ("IOPS", "iops")
+        for label, figure in ((f"{load}, {unit}", name), ("  99 % within, us", "p99_us")):
+            marks = ("*" * bool(result.unsteady) for result in results)
+            figures = (getattr(result, figure) for result in results)
+            rows.append((label, *map("{:,.0f}{}".format, figures, marks)))
     table(("load", *states), rows, right=tuple(range(1, len(states) + 1)))
     reasons = {f"{result.load}: {result.unsteady}" for result in survey.measured if result.unsteady}
     for reason in sorted(reasons):

@@ -157,7 +157,7 @@ def _rows(sized: Sized, *, is_burst: bool) -> dict[str, str]:
         "mean power": known(sized.power_w, " W"),
         "written per day at this pace": known(sized.written_tb_per_day, " TB"),
         "years until the maker's rating": known(sized.years_rated),
-        "years until the spare flash is gone": known(sized.years_flash),
+        "years until the spare flash is gone": f"{known(sized.years_flash)}{unsteady}",
         "reads of evicted objects": f"{sized.misses:,}",
         "objects evicted": f"{sized.evictions:,}",
     }

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay._core import Control, Counters, HandleUse, Health, Progress, VirtualDrive, Zone
+from drivebay import _core
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import UserError, named
@@ -279,7 +279,7 @@ class Device:
         self.drive = what
         self.seed = seed
         self.runs = 0
-        self._core = VirtualDrive(what.core, whole_seed(seed))
+        self._core = _core.VirtualDrive(what.core, whole_seed(seed))
 
     @property
     def capacity_bytes(self) -> int:
@@ -293,7 +293,7 @@ class Device:
         seed: int | None = None,
         sample_every: int = 0,
         events: bool | int = False,
-        progress: Callable[[Progress], object] | None = None,
+        progress: Callable[[_core.Progress], object] | None = None,
     ) -> Result:
         """Runs a load, starting from the drive's present state and time.
 
@@ -323,7 +323,7 @@ class Device:
 
         Warns if heat slowed the drive from the beginning, and if its flash wore out during the run.
         """
-        control = Control()
+        control = _core.Control()
         report: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if progress is not None:
             report = repeated(lambda: progress(control.progress()), every_s=LOOK_EVERY_S)
@@ -338,7 +338,7 @@ class Device:
         seed: int | None = None,
         sample_every: int = 0,
         events: bool | int = False,
-        control: Control | None = None,
+        control: _core.Control | None = None,
     ) -> Result:
         checked(load)
         if sample_every < 0:
@@ -489,6 +489,47 @@ class Device:
         with named(self.drive.name):
             return self._core.sanitize(method, passes)
 
+    def map(self) -> _core.FlashMap:
+        """Map of the flash translation layer: the physical address of each mapping unit, with the
+        geometry to decode it.
+
+        Raises
+        ------
+        UserError
+            If the drive's media is written in place: it has no map.
+        """
+        return self._core.map()
+
+    def operations(self, *, more: bool = True) -> _core.Operations:
+        """Operations of the flash translation layer since the last call, in their order. The first
+        call starts the log and returns no operations. A translation layer that replays them on the
+        `map` of that time ends with the drive's map.
+
+        Parameters
+        ----------
+        more
+            False to end the log.
+
+        Returns
+        -------
+        _core.Operations
+            Columns `kind`, `page`, `address` and `count`: `help(type(device.operations()))`. An
+            operation takes 16 bytes of this machine's memory until it is returned. Left out: what
+            the map writes itself, and erases between two windows of `drivebay.age`.
+
+        >>> device = drive("sm951-nvme-512").scaled(1 / 64).device()
+        >>> _ = device.operations(), device.run(Workload(ios=1000))
+        >>> written = device.operations(more=False)
+        >>> bool((device.map().addresses[written.page] == written.address).mean() > 0.99)
+        True
+
+        Raises
+        ------
+        UserError
+            If the drive's media is written in place.
+        """
+        return self._core.operations(more)
+
     def power_cut(self) -> PowerCut:
         """Cuts the power now and turns it on again: data in the write buffer is lost."""
         pages, seconds = self._core.power_cut()
@@ -525,22 +566,22 @@ class Device:
         dies, rebuilding = self._core.failed_dies()
         return FailedDies(tuple(dies), rebuilding)
 
-    def placement(self) -> list[HandleUse]:
+    def placement(self) -> list[_core.HandleUse]:
         """Use of each placement handle so far, by reclaim group; with initial isolation followed by
         each group's frontier of copies, whose `handle` is None. Empty on a drive without
         placement.
         """
         return self._core.placement()
 
-    def zones(self) -> list[Zone]:
+    def zones(self) -> list[_core.Zone]:
         """Zones in the order of their addresses; empty on a drive without zones."""
         return self._core.zones()
 
-    def health(self) -> Health:
+    def health(self) -> _core.Health:
         """Health log at this moment."""
         return self._core.health()
 
-    def counters(self) -> Counters:
+    def counters(self) -> _core.Counters:
         """All counters of the drive since it was created."""
         return self._core.counters()
 
@@ -632,7 +673,7 @@ def run(
     rest_s: float = REST_S,
     sample_every: int = 0,
     events: bool | int = False,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[_core.Progress], object] | None = None,
 ) -> Result:
     """Runs a load on a new device that was filled and has cooled, as before the tests of a suite.
 

@@ -331,17 +331,27 @@ def rated(drive: Drive) -> tuple[float | None, str]:
     return float(tbw), str(rating["load"])
 
 
-def end_cycles(drive: Drive) -> float | None:
-    """Mean erases per superblock at which the available spare is at its threshold, from the law by
+def writable(drive: Drive, waf: float, waf_bytes: float) -> float | None:
+    """Bytes that the host can write until the available spare is at its threshold, by the law by
     which blocks fail; None for a drive without a model of flash that fails.
+
+    Parameters
+    ----------
+    waf, waf_bytes
+        Write amplification of the new drive, by mapping units and by bytes. guess: what exceeds one
+        grows in inverse proportion to the spare flash that is left.
     """
     wears = drive.raw.get("reliability")
     if wears is None:
         return None
-    spare = 1 - drive.capacity_bytes / drive.flash_bytes
-    failed = spare * (1 - SPARE_LEAST / 100)
-    shape = 1 / float(wears["block_life_shape"]["value"])
-    return float(wears["block_life_cycles"]["value"] * (-math.log1p(-failed)) ** shape)
+    shape, share = wears["block_life_shape"]["value"], drive.core.spare_share
+    # Spares replace what fails: the number of blocks in use stays, so the hazard adds up.
+    failing = share * (1 - SPARE_LEAST / 100)
+    cycles = wears["block_life_cycles"]["value"] * failing ** (1 / shape)
+    spare = max(share, 1 - drive.capacity_bytes / drive.flash_bytes)
+    left = 1 - failing / spare * np.linspace(0, 1, 1000) ** shape
+    slowed = waf / (1 + (waf - 1) / left)
+    return float(cycles * drive.flash_bytes / waf_bytes * slowed.mean())
 
 
 @dataclass(frozen=True)

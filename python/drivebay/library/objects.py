@@ -27,7 +27,7 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.scaling import near
 from drivebay.library.drives import Drive
 from drivebay.library.latency import Latencies
-from drivebay.library.life import end_cycles, rated
+from drivebay.library.life import rated, writable
 from drivebay.library.load import Trace
 
 TOKEN_BYTES = {
@@ -277,7 +277,7 @@ class Sized:
         Data written per day at this pace.
     years_rated, years_flash
         Years of the whole drive, scaled or not, until the maker's rating, and until its spare flash
-        is gone, by the mean cycles at which `drivebay.age` ends; None if unknown.
+        is gone, as `drivebay.age` ends; None if unknown.
     misses, evictions
         As for `Placed`.
     """
@@ -359,9 +359,7 @@ def size(
     took_s = max(result.duration_s, length_s)
     a_day = written / took_s * 86_400
     tb, _ = rated(drive)
-    life = end_cycles(drive)
-    cycles_a_day = a_day * result.waf_bytes / drive.flash_bytes
-    wears = cycles_a_day > 0  # not if nothing was written
+    life = writable(drive, result.waf, result.waf_bytes) if written else None
     return Sized(
         read_mb_per_s=float(result.core.read_bytes.sum()) / took_s / 1e6,
         write_mb_per_s=written / took_s / 1e6,
@@ -375,8 +373,8 @@ def size(
         unsteady=result.unsteady,
         power_w=result.power_w,
         written_tb_per_day=a_day / 1e12,
-        years_rated=tb * 1e12 / a_day / 365.25 if tb and wears else None,
-        years_flash=life / cycles_a_day / 365.25 if life and wears else None,
+        years_rated=tb * 1e12 / a_day / 365.25 if tb and written else None,
+        years_flash=life / a_day / 365.25 if life else None,
         misses=placed.misses,
         evictions=placed.evictions,
     )

@@ -57,6 +57,12 @@ class Replicates:
         """
         return [_value(result, figure) for result in self.results]
 
+    @property
+    def unsteady(self) -> dict[int, str]:
+        """Reasons why results are not those of a steady state, by seed; empty if all are."""
+        pairs = zip(self.seeds, self.results, strict=True)
+        return {seed: result.unsteady for seed, result in pairs if result.unsteady}
+
     def estimate(self, figure: Figure = "iops", *, confidence: float = CONFIDENCE) -> Estimate:
         """Mean of the figure with its confidence interval (Student's t over the seeds).
 

@@ -9,6 +9,7 @@ use crate::events::Events;
 use crate::firmware::health::{Health, data_units, named, percentage_used};
 use crate::firmware::media::Media;
 use crate::firmware::page_mapped::PageMappedMedia;
+use crate::operations::Operation;
 use crate::physics::power::Wake;
 use crate::physics::thermal::STEP;
 
@@ -161,6 +162,14 @@ impl Device {
             Media::PageMapped(flash) => flash.backend.take_events(),
             Media::InPlace(media) => media.take_events(),
         }
+    }
+
+    /// Returns the operations of the translation layer since the last call, empty at the first one;
+    /// logs them from now on if `keep`, else no longer. `None` if the media is written in place.
+    /// Not part of a saved state.
+    pub fn take_operations(&mut self, keep: bool) -> Option<Vec<Operation>> {
+        let flash = self.media.page_mapped_mut()?;
+        Some(flash.backend.ftl.take_operations(keep))
     }
 
     /// Counts a power cycle; `clean` is true if the host announced it.

@@ -125,6 +125,14 @@ impl Geometry {
         ((reserve_superblocks + 3) * u64::from(self.superblock_pages)) << self.group_shift
     }
 
+    /// Superblocks that a drive with this reserve and so many pages for data can lose.
+    #[must_use]
+    pub fn spendable(&self, reserve_superblocks: u64, usable: u64) -> u64 {
+        let row = u64::from(self.superblock_pages) << self.group_shift;
+        let needed = u64::from(self.user_pages) + self.spare_needed(reserve_superblocks);
+        (usable.saturating_sub(needed) / row) << self.group_shift
+    }
+
     /// The reclaim group of a superblock.
     #[inline(always)]
     #[must_use]

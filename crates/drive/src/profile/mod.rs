@@ -295,6 +295,17 @@ impl Spec {
         u64::from(g.superblocks) * u64::from(g.superblock_pages) + u64::from(g.user_pages)
     }
 
+    /// Share of the blocks for data that may fail before a new drive is worn out: spare blocks, and
+    /// the blocks of superblocks that it can do without.
+    #[must_use]
+    pub fn spare_share(&self) -> f64 {
+        let g = &self.geometry;
+        let spare = g.spendable(u64::from(self.reserve_superblocks), g.usable_pages());
+        let all = g.superblocks - g.bad_superblocks - g.slc_superblocks;
+        let blocks = self.reliability.map_or(0, |r| r.spare_blocks);
+        (spare as f64 + f64::from(blocks) / f64::from(g.superblock_blocks)) / f64::from(all)
+    }
+
     /// User capacity in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {

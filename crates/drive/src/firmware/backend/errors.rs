@@ -102,7 +102,7 @@ impl BackEnd {
 
     /// Number of zones of so many pages for which there is flash.
     pub fn zones(&self, pages: u32) -> usize {
-        let spare = self.space.spare_needed();
+        let spare = self.geometry.spare_needed(u64::from(self.space.reserve));
         (self.ftl.usable_pages().saturating_sub(spare) / u64::from(pages)) as usize
     }
 

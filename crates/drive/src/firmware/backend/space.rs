@@ -35,17 +35,9 @@ impl Space {
         }
     }
 
-    /// Pages that the drive with this reserve needs besides its data.
-    pub fn spare_needed(&self) -> u64 {
-        self.geometry.spare_needed(u64::from(self.reserve))
-    }
-
     /// Superblocks that a drive with so many pages for data can lose.
     pub fn spendable(&self, usable: u64) -> u64 {
-        let g = &self.geometry;
-        let row = u64::from(g.superblock_pages) << g.group_shift;
-        (usable.saturating_sub(u64::from(g.user_pages) + self.spare_needed()) / row)
-            << g.group_shift
+        self.geometry.spendable(u64::from(self.reserve), usable)
     }
 
     /// Checks a state that was read back.

@@ -17,6 +17,7 @@ use drivebay_units::{Divider, Lpn, Ppa};
 
 use super::placement::Ring;
 use crate::memory::Table;
+use crate::operations::{NOWHERE, Operation, OperationKind};
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::Spec;
 use crate::superblock::{Source, Victim};
@@ -44,9 +45,11 @@ pub struct Mapping {
     valid: Vec<u32>,
     /// Pages mapped.
     pub mapped: u64,
+    /// Operations, while they are logged.
+    pub log: Option<Vec<Operation>>,
 }
 
-persist!(Mapping: map, back, valid, mapped; given: superblock_pages, by_superblock);
+persist!(Mapping: map, back, valid, mapped; given: superblock_pages, by_superblock, log);
 
 impl Mapping {
     pub fn new(spec: &Spec) -> std::io::Result<Mapping> {
@@ -59,6 +62,7 @@ impl Mapping {
             by_superblock: Divider::new(g.superblock_pages),
             valid: vec![0; g.superblocks as usize],
             mapped: 0,
+            log: None,
         })
     }
 
@@ -66,6 +70,13 @@ impl Mapping {
         self.map.get_mut().fill(0);
         self.valid.fill(0);
         self.mapped = 0;
+        self.note(OperationKind::Clear, 0, 0, 0);
+    }
+
+    /// Logs an operation, while they are logged.
+    #[cold]
+    pub fn note(&mut self, kind: OperationKind, page: u32, address: u32, count: u32) {
+        self.log.iter_mut().for_each(|log| log.push([kind as u32, page, address, count]));
     }
 
     /// The address of a page, if it is mapped. Cost: 1 map miss.
@@ -121,11 +132,15 @@ impl Mapping {
         for (entry, page) in self.back.get_mut()[taken].iter_mut().zip(lpn.0..) {
             *entry = page;
         }
+        if self.log.is_some() {
+            self.note(OperationKind::Write, lpn.0, first, len);
+        }
     }
 
     /// No page's entry points to these addresses, so they are dead, whatever page they name.
     pub fn pad(&mut self, first: u32, count: u32) {
         self.back.get_mut()[first as usize..(first + count) as usize].fill(0);
+        self.note(OperationKind::Pad, 0, first, count);
     }
 
     /// Moves `count` valid pages from one superblock to addresses from `first` on in another, and
@@ -150,6 +165,10 @@ impl Mapping {
             map[lpn as usize] = ppa + 1;
             back[ppa as usize] = lpn;
         }
+        if self.log.is_some() {
+            let copies = first..first + count;
+            copies.for_each(|ppa| self.note(OperationKind::Copy, self.page_at(Ppa(ppa)).0, ppa, 1));
+        }
     }
 
     /// Unmaps pages; returns how many were mapped.
@@ -158,6 +177,7 @@ impl Mapping {
         let range = lpn.0 as usize..(lpn.0 + len) as usize;
         self.invalidate(range.clone());
         self.map.get_mut()[range].fill(0);
+        self.note(OperationKind::Trim, lpn.0, 0, len);
         before - self.mapped
     }
 
@@ -260,6 +280,8 @@ impl Mapping {
                 self.mapped -= 1;
             }
         }
+        let address = self.look_up(lpn).map_or(NOWHERE, |ppa| ppa.0);
+        self.note(OperationKind::Revert, lpn.0, address, 1);
     }
 
     /// Checks the map, its reverse, and the counts of both.
@@ -273,7 +295,7 @@ impl Mapping {
             if let Some(ppa) = entry.checked_sub(1) {
                 mapped += 1;
                 ensure(back.get(ppa as usize) == Some(&lpn), "map and reverse map disagree")?;
-                valid[(ppa / self.superblock_pages) as usize] += 1;
+                valid[self.by_superblock.divide(ppa) as usize] += 1;
             }
         }
         ensure(valid == self.valid && mapped == self.mapped, "counts of valid pages")

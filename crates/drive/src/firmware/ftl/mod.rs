@@ -25,6 +25,7 @@ use drivebay_units::{Lpn, Ppa, Rng};
 
 use crate::events::SuperblockState;
 use crate::io::DeviceError;
+use crate::operations::{Operation, OperationKind};
 use crate::persist::persist;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Pace, RetriedRead};
@@ -97,6 +98,7 @@ impl Ftl {
         if !fits {
             return None;
         }
+        self.mapping.log = None;
         self.mapping.clear();
         Some(Self::with_map(self.mapping, spec, rng))
     }
@@ -243,6 +245,12 @@ impl Ftl {
     #[inline(always)]
     pub fn look_up(&self, lpn: Lpn) -> Option<Ppa> {
         self.mapping.look_up(lpn)
+    }
+
+    /// The address of each page; [`crate::NOWHERE`] for one that is not mapped.
+    pub fn addresses(&self) -> impl Iterator<Item = u32> {
+        let pages = self.geometry.user_pages as usize;
+        self.mapping.entries(0..pages).iter().map(|entry| entry.wrapping_sub(1))
     }
 
     /// Starts fetching a page's map entry.
@@ -492,6 +500,13 @@ impl Ftl {
         s.erases += 1;
         s.slc_erases += u32::from(s.slc);
         self.slc.erases += u64::from(s.slc);
+        let (begin, pages) = (self.superblocks.begin_of(index), self.superblocks.pages_of(index));
+        self.mapping.note(OperationKind::Erase, 0, begin, pages);
+    }
+
+    /// Returns the operations since the last call; `keep`: logs them from now on, else no longer.
+    pub fn take_operations(&mut self, keep: bool) -> Vec<Operation> {
+        std::mem::replace(&mut self.mapping.log, keep.then(Vec::new)).unwrap_or_default()
     }
 
     /// Places pages `lpn..lpn + len` at a stream's frontier, which must have space; returns the
