@@ -17,12 +17,14 @@ __all__ = [
     "CrashStates",
     "CrashView",
     "Decisions",
+    "FlashMap",
     "HandleUse",
     "Health",
     "Histogram",
     "Inside",
     "Mark",
     "OpLatency",
+    "Operations",
     "Policy",
     "Profile",
     "Progress",
@@ -216,9 +218,7 @@ class FlashMap:
     """
     @property
     def addresses(self, /) -> NDArray[uint32]:
-        """
-        Address of each mapping unit of the drive, in their order; 4294967295 if it is not mapped.
-        """
+        """Address of each mapping unit of the drive, in their order; 4294967295 if it is not mapped."""
     @property
     def dies(self, /) -> NDArray[uint32]:
         """
@@ -461,8 +461,8 @@ class OpLatency:
 @final
 class Operations:
     """
-    Operations of the flash translation layer in their order; every array has shape (operations,).
-    Pages and addresses are numbers of mapping units as in `FlashMap`.
+    Operations of the flash translation layer in their order; every array has shape
+    (operations,). Pages and addresses are numbers of mapping units as in `FlashMap`.
     """
     @property
     def address(self, /) -> NDArray[uint32]:
@@ -516,9 +516,7 @@ class Profile:
         """Memory for the maps of a drive with this profile, in bytes."""
     @property
     def spare_share(self, /) -> float:
-        """
-        Share of the blocks for data that may fail before a new drive with this profile is worn out.
-        """
+        """Share of the blocks for data that may fail before a new drive with this profile is worn out."""
 
 @final
 class Progress:
