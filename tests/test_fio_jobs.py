@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from drivebay.analysis.ladder import Step
 from drivebay.cli.app import app
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
@@ -161,13 +162,14 @@ def test_drives_are_ranked_by_rate_as_far_as_it_is_known(tmp_path: Path) -> None
     document = json.loads(done.stdout)
     (rows,) = document["loads"]
     order = [row["drive"] for row in rows]
+    rates = [row["figures"]["iops"] for row in rows]
     assert order.index("980-pro-1tb") < order.index("sm951-nvme-512") < order.index("xp941-512")
-    assert [row["iops"] for row in rows] == sorted((row["iops"] for row in rows), reverse=True)
+    assert rates == sorted(rates, reverse=True)
     by_name = {row["drive"]: row for row in rows}
     assert by_name["pm9a3-960"]["rank"] is None and by_name["pm9a3-960"]["stand_in"]
     assert by_name["980-pro-1tb"]["rank"] == by_name["sm951-nvme-512"]["rank"] == [1, 2]
     assert by_name["xp941-512"]["rank"] == [3, 3], "below the others' intervals"
-    assert all(row["interval"][0] < row["iops"] < row["interval"][1] for row in rows)
+    assert all(row["interval"][0] < row["figures"]["iops"] < row["interval"][1] for row in rows)
     assert document["left"] == {}
     path.write_text("[writes]\nrw=randwrite\nruntime=1\ntime_based")
     done = CliRunner().invoke(app, ["rank", str(path), "--drives", "zn540-1tb"])
@@ -176,8 +178,8 @@ def test_drives_are_ranked_by_rate_as_far_as_it_is_known(tmp_path: Path) -> None
 
 def test_drives_whose_intervals_overlap_share_ranks() -> None:
     def row(name: str, iops: float, *, stand_in: bool = False) -> ranking.Ranked:
-        ends = (0.9 * iops, 1.1 * iops)
-        return ranking.Ranked(name, "t", "l", iops, 1.0, ends, {}, None, "", stand_in)
+        step = Step("l", 1, 1.0, iops, None, None, 100, None, {}, None, None)
+        return ranking.Ranked(name, "t", "l", step, (0.9 * iops, 1.1 * iops), "", stand_in)
 
     rows = [row("a", 100.0), row("b", 115.0), row("c", 200.0), row("d", 300.0, stand_in=True)]
     ranked = {row.drive: row.rank for row in ranking._in_order(rows)}

@@ -81,14 +81,15 @@ def _cells(row: Ranked) -> tuple[str, ...]:
         "" if row.interval else "no published figure like it",
         f"not steady: {row.unsteady}" if row.unsteady else "",
     )
-    latencies = [row.percentiles_us.get(q) for q in PERCENTILES]
+    figures = row.figures
+    latencies = [figures.percentiles_us.get(q) for q in PERCENTILES]
     return (
         ("" if not first else f"{first}" if first == last else f"{first} to {last}"),
         row.drive,
-        known(row.iops),
-        interval_in_percent(row.iops, row.interval),
-        known(row.mb_per_s),
+        known(figures.iops),
+        interval_in_percent(figures.iops, row.interval),
+        known(figures.rate_mb_s),
         *(known(us and us / 1e3) for us in latencies),
-        known(row.waf),
+        known(figures.waf),
         "; ".join(filter(None, notes)),
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from drivebay.analysis import fidelity, likeness
+from drivebay.analysis.ladder import Step
 from drivebay.analysis.phases import unsteady
 from drivebay.common.errors import Interrupted, UserError
 from drivebay.definitions import scaling
@@ -32,22 +33,24 @@ OVERWRITES = Workload(
 
 @dataclass(frozen=True)
 class Ranked:
-    """Figures of a drive under one load. `percentiles_us` is by percentile, None if there are too
-    few I/Os; empty for a load with syncs, whose times are not in them. `rank` is the range of
-    places that the intervals of the rate allow; None for a stand-in.
+    """Figures of a drive under one load; those of a load with syncs have no percentiles, as the
+    syncs' times are not in them. `interval` is that of the IOPS. `rank` is the range of places that
+    the intervals allow; None for a stand-in.
     """
 
     drive: str
     test: str
     load: str
-    iops: float
-    mb_per_s: float
+    figures: Step
     interval: tuple[float, float] | None
-    percentiles_us: dict[float, float | None]
-    waf: float | None
     unsteady: str
     stand_in: bool
     rank: tuple[int, int] | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends of the interval, or the IOPS without one."""
+        return self.interval or (self.figures.iops, self.figures.iops)
 
 
 def rank(
@@ -100,33 +103,21 @@ def _rows(worker: Worker, test: Test, profile: Profile, fresh: bool) -> list[Ran
         unit_bytes = fidelity.unit_bytes(profile.raw)
         kind = likeness.kind_of_loads(loads, unit_bytes, behind=not fresh)
         for phase in (phases[phase.label] for phase in group):
-            step = phase.step
-            rows.append(
-                Ranked(
-                    profile.name,
-                    test.id,
-                    phase.label,
-                    step.iops,
-                    step.rate_mb_s,
-                    fidelity.around(step.iops, kind) if known else None,
-                    {} if phase.workload.fsync else step.percentiles_us,
-                    step.waf,
-                    unsteady(phase),
-                    profile.stand_in is not None,
-                )
-            )
+            step = replace(phase.step, percentiles_us={}) if phase.workload.fsync else phase.step
+            interval = fidelity.around(step.iops, kind) if known else None
+            about = (unsteady(phase), profile.stand_in is not None)
+            rows.append(Ranked(profile.name, test.id, phase.label, step, interval, *about))
     return rows
 
 
 def _in_order(rows: list[Ranked]) -> list[Ranked]:
     """Rows from the highest rate to the lowest, with ranks."""
-    rows = sorted(rows, key=lambda row: (-row.iops, row.drive))
-    counted = [row.interval or (row.iops, row.iops) for row in rows if not row.stand_in]
+    rows = sorted(rows, key=lambda row: (-row.figures.iops, row.drive))
+    counted = [row.ends for row in rows if not row.stand_in]
 
     def places(row: Ranked) -> tuple[int, int] | None:
-        low, high = row.interval or (row.iops, row.iops)
-        above = sum(other[0] > high for other in counted)
-        below = sum(other[1] < low for other in counted)
+        above = sum(other[0] > row.ends[1] for other in counted)
+        below = sum(other[1] < row.ends[0] for other in counted)
         return None if row.stand_in else (1 + above, len(counted) - below)
 
     return [replace(row, rank=places(row)) for row in rows]

@@ -76,23 +76,20 @@ def suite_of(text: str, *, where: str, name: str) -> dict[str, Any]:
     """
     phases: Phases = []
     lacking: set[str] = set()
-    jobs = _jobs(text, where)
-    for index, job in enumerate(jobs):
-        try:
-            new = _phases(job, alone=_is_alone(jobs, index))
-            joins = bool(phases) and not job.is_set("stonewall")
-            if joins and _length(new) != _length(phases):
-                raise _Refused(SAME_TIME)
-        except _Refused as why:
-            raise UserError(
-                f"{where}: job {job.name}: {why}",
-                "change or remove this option if the load is meant without it",
-            ) from None
-        new[0]["together"] = joins
-        phases += new
-        lacking |= {
-            f"{key}={v}" for key, v in job.options.items() if class_of(key, v) == "measured"
-        }
+    for group in _groups(_jobs(text, where)):
+        first = len(phases)
+        for job in group:
+            try:
+                phases += _phases(job, alone=len(group) == 1)
+                if len({phase["workload"]["duration_s"] for phase in phases[first:]}) > 1:
+                    raise _Refused(SAME_TIME)
+            except _Refused as why:
+                raise UserError(
+                    f"{where}: job {job.name}: {why}",
+                    "change or remove this option if the load is meant without it",
+                ) from None
+            lacking |= {f"{k}={v}" for k, v in job.options.items() if class_of(k, v) == "measured"}
+        phases[first]["together"] = False
     used: set[str] = set()
     for phase in phases:
         labels = chain([phase["label"]], map((phase["label"] + "-{}").format, count(2)))
@@ -140,10 +137,14 @@ def _jobs(text: str, where: str) -> list[_Job]:
     return jobs
 
 
-def _is_alone(jobs: list[_Job], index: int) -> bool:
-    """True if no other job runs at the same time."""
-    following = index + 1 < len(jobs) and not jobs[index + 1].is_set("stonewall")
-    return not following and (index == 0 or jobs[index].is_set("stonewall"))
+def _groups(jobs: list[_Job]) -> list[list[_Job]]:
+    """Jobs that run at the same time."""
+    groups: list[list[_Job]] = []
+    for job in jobs:
+        if not groups or job.is_set("stonewall"):
+            groups.append([])
+        groups[-1].append(job)
+    return groups
 
 
 def _phases(job: _Job, *, alone: bool) -> Phases:
@@ -246,8 +247,3 @@ def _end(job: _Job, *, alone: bool) -> dict[str, Any]:
         return {"duration_s": runtime_s}
     moved = job.number("io_size")
     return {"duration_s": runtime_s or LONGEST_S, **({"bytes": moved} if moved else {"once": True})}
-
-
-def _length(phases: Phases) -> float:
-    """Duration of the last phase."""
-    return float(phases[-1]["workload"]["duration_s"])
