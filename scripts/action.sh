@@ -96,7 +96,9 @@ if [ -z "${COMMAND:-}" ]; then
     exit
 fi
 if [ -n "${GATE:-}" ]; then
-    [ ${#ailments[@]} = 0 ] && [ -z "${CHECK:-}" ] || fail "ailments, check and gate do not go together" "a step for each" 2
+    if [ ${#ailments[@]} != 0 ] || [ -n "${CHECK:-}" ]; then
+        fail "ailments, check and gate do not go together" "a step for each" 2
+    fi
     make_folder
     echo "recordings=$folder" >>"$GITHUB_OUTPUT"
     root=(env)

@@ -92,6 +92,7 @@ def test_jobs_run_together_until_a_stonewall(tmp_path: Path) -> None:
         (["rw=randread", "thinktime=2ms"], {"thinktime_us": 2000}),
         (["rw=write", "size=50%"], {"span_percent": 50.0, "span_bytes": None}),
         (["rw=write", "offset=25%", "size=50%"], {"span_start_percent": 25.0}),
+        (["rw=write", "offset=0%"], {"span_start_percent": 0.0}),
         (["size=1g", "runtime=5"], {"once": True, "duration_s": 5.0}),
         (["size=1g", "io_size=3g"], {"bytes": 3 * 2**30, "span_bytes": 2**30}),
         (["rw=randread", "numjobs=2", "size=1g"], {"span_bytes": 2**31}),

@@ -12,25 +12,7 @@ if TYPE_CHECKING:
     from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
     from drivebay.definitions.policies import load as load_policy
     from drivebay.definitions.suites import load as load_suite
-    from drivebay.library import (
-        Age,
-        Array,
-        Device,
-        Drive,
-        Inside,
-        Latencies,
-        Life,
-        Replicates,
-        Result,
-        Samples,
-        Series,
-        Trace,
-        Workload,
-        age,
-        drive,
-        replicates,
-        run,
-    )
+    from drivebay.library import *
     from drivebay.results import load as load_result
 
     from . import review as review

@@ -106,8 +106,5 @@ def _as_text(event: Mapping[str, Any]) -> str:
     at = datetime.fromtimestamp(float(rest.pop("time_s"))).isoformat(" ", "milliseconds")
     head = f"{at}  {rest.pop('drive')}  {rest.pop('event')}"
     rest.pop("number"), rest.pop("drive_s")
-    return "  ".join([head, *(f"{key}={_short(value)}" for key, value in rest.items())])
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    short = {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in rest.items()}
+    return "  ".join([head, *(f"{key}={value}" for key, value in short.items())])

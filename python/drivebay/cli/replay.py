@@ -215,16 +215,9 @@ def _test(given: Options) -> Test:
 
     replay = _checked(Replay, given, seed=given.trace_seed, drive_s=3600.0)
     fill = () if given.empty else (Prepare(kind="fill"),)
-    return Test(
-        id="replay",
-        title="one replay",
-        page="replay",
-        kind="trace",
-        method="called from the command line",
-        source="the caller",
-        prepare=(Prepare(kind="purge"), *fill, Prepare(kind="rest", seconds=REST_S)),
-        phases=(Phase.model_validate({"label": "run", "replay": replay}),),
-    )
+    prepare = (Prepare(kind="purge"), *fill, Prepare(kind="rest", seconds=REST_S))
+    phase = Phase.model_validate({"label": "run", "replay": replay})
+    return Test.alone("replay", "one replay", "called from the command line", phase, prepare)
 
 
 def _run(target: Target, test: Test, seed: int) -> PhaseResult:

@@ -189,16 +189,9 @@ def _random(times: float) -> Workload:
 
 def _test(steps: tuple[Prepare, ...] = ()) -> Test:
     """A test of these steps, and one slice."""
-    return Test(
-        id="prepare",
-        title="A slice of random writes",
-        page="prepare",
-        kind="loads",
-        method="random 4 KiB writes of a tenth of the capacity",
-        source="called from the command line",
-        prepare=steps,
-        phases=(Phase(label="slice", workload=_random(SLICE)),),
-    )
+    method = "random 4 KiB writes of a tenth of the capacity"
+    phase = Phase(label="slice", workload=_random(SLICE))
+    return Test.alone("prepare", "A slice of random writes", method, phase, steps)
 
 
 def _steps(method: Method, spare: float) -> tuple[Prepare, ...]:

@@ -184,7 +184,9 @@ def _workload(job: _Job) -> dict[str, Any]:
     is_random = kind.startswith("rand")
     synchronous = job.options.get("ioengine", "psync") in SYNCHRONOUS
     rate, think_s = job.number("rate"), job.seconds("thinktime", "us")
-    span_percent = job.percent("size")
+    span_percent, start = job.percent("size"), job.percent("offset")
+    if start is None and job.options.get("offset", "0") != "0":
+        raise _Refused(f"offset={job.options['offset']} is supported only in per cent")
     return {
         "pattern": "random" if is_random else "sequential",
         "offsets": _offsets(job) if is_random else "uniform",
@@ -199,16 +201,9 @@ def _workload(job: _Job) -> dict[str, Any]:
         "thinktime_us": think_s and round(think_s * 1e6),
         "thinktime_blocks": job.number("thinktime_blocks", 1) if think_s else 1,
         "span_percent": span_percent or 100.0,
-        "span_start_percent": job.percent("offset") or _no_bytes(job),
+        "span_start_percent": start or 0.0,
         "span_bytes": None if span_percent else job.number("size", job.number("filesize")),
     }
-
-
-def _no_bytes(job: _Job) -> float:
-    """0, the default start. Raises _Refused for a start in bytes."""
-    if job.options.get("offset", "0") != "0":
-        raise _Refused(f"offset={job.options['offset']} is supported only in per cent")
-    return 0.0
 
 
 def _sizes(job: _Job) -> dict[str, Any]:

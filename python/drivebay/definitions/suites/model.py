@@ -431,6 +431,22 @@ class Test(Data):
     scores: tuple[Score, ...] = ()
     quick: Quick | None = None
 
+    @classmethod
+    def alone(
+        cls, id_: str, title: str, method: str, phase: Phase, prepare: tuple[Prepare, ...]
+    ) -> Test:
+        """Makes a test of one phase that no suite has; a trace test if the phase is a replay."""
+        return cls(
+            id=id_,
+            title=title,
+            page=id_,
+            kind="loads" if phase.replay is None else "trace",
+            method=method,
+            source="the caller",
+            prepare=prepare,
+            phases=(phase,),
+        )
+
     @model_validator(mode="after")
     def _is_whole(self) -> Test:
         labels = [phase.label for phase in self.phases]

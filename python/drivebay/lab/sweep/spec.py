@@ -307,7 +307,10 @@ def tests_of(spec: Spec, *, where: str) -> tuple[str, tuple[suites.Test, ...]]:
         If there is no such suite or test, or a test has no short form.
     """
     if spec.workload is not None:
-        return "workload", (_only(spec.workload, spec.prepare),)
+        phase = suites.Phase(label="run", workload=spec.workload)
+        method = "the workload of the sweep's file"
+        test = suites.Test.alone("workload", "One workload", method, phase, spec.prepare)
+        return "workload", (test,)
     suite = suites.load(beside(str(spec.suite), where))
     known = [test.id for test in suite.tests]
     for name in spec.tests:
@@ -326,16 +329,3 @@ def tests_of(spec: Spec, *, where: str) -> tuple[str, tuple[suites.Test, ...]]:
             )
     short = spec.quick and spec.fleet is None
     return suite.name, (chosen.shortened() if short else chosen).tests
-
-
-def _only(workload: Workload, prepare: tuple[Prepare, ...]) -> suites.Test:
-    return suites.Test(
-        id="workload",
-        title="One workload",
-        page="workload",
-        kind="loads",
-        method="the workload of the sweep's file",
-        source="the sweep's file",
-        prepare=prepare,
-        phases=(suites.Phase(label="run", workload=workload),),
-    )
