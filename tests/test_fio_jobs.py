@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from drivebay.analysis.ladder import Step
 from drivebay.cli.app import app
 from drivebay.common.errors import UserError
-from drivebay.definitions import suites
+from drivebay.definitions import profiles, suites
 from drivebay.lab import ranking
 
 DATABASE = """
@@ -175,6 +175,16 @@ def test_drives_are_ranked_by_rate_as_far_as_it_is_known(tmp_path: Path) -> None
     path.write_text("[writes]\nrw=randwrite\nruntime=1\ntime_based")
     done = CliRunner().invoke(app, ["rank", str(path), "--drives", "zn540-1tb"])
     assert done.exit_code == 0 and done.stdout == "" and "zn540-1tb is left out" in done.stderr
+
+
+def test_a_job_with_syncs_runs_beside_others(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.fio"
+    path.write_text(DATABASE.replace("runtime=2m", "runtime=1"))
+    small = profiles.load("sm951-nvme-128")
+    (log, pages, readers), refused = ranking.rank(suites.load(path), [small], fresh=True)
+    assert refused == {}
+    assert log[0].figures.percentiles_us == {} != pages[0].figures.percentiles_us
+    assert log[0].figures.iops < readers[0].figures.iops
 
 
 def test_drives_whose_intervals_overlap_share_ranks() -> None:

@@ -332,7 +332,9 @@ def test_fio_2_has_kib_and_other_words(tmp_path: Path) -> None:
     assert phase.metrics["latency_us_p99"] == 9000
     found = figures(tmp_path / "imported")
     assert found["latency_p99"] == 9000 and found["latency_mean"] == pytest.approx(4910)
-    assert "percentile" in drivebay.report.write([tmp_path / "imported"]).read_text()
+    page = drivebay.report.write([tmp_path / "imported"]).read_text()
+    assert "percentile" in page
+    assert "data rate over time" not in page, "nothing is known of single seconds"
 
 
 def test_what_fios_text_does_not_say_is_unknown(tmp_path: Path) -> None:
