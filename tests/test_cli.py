@@ -543,13 +543,13 @@ def test_total_is_weighted_by_the_estimates() -> None:
     assert shown.bars.tasks[1].time_remaining == pytest.approx(40.0)
     shown.progressed(long, "run", 10, 60, {})
     assert total.percentage == pytest.approx(45), "never back"
+    clock[0] = 400.0
+    shown.progressed(long, "run", 30, 60, {})
+    assert shown.expected == "about 6 min 40 s in total", "a test that stands still tells no more"
     shown.ended(long, "done")
     assert total.percentage == pytest.approx(90)
     shown.started(short)
     shown.progressed(short, "run", 30, 60, {})
-    clock[0] = 4000.0
-    shown.progressed(short, "run", 30, 60, {})
-    assert shown.expected == "about 1 h 6 min in total", "a test that stands still tells no more"
     shown.ended(short, "cancelled")
     assert total.percentage == pytest.approx(90), "a cancelled test is not done"
     shown.end()
