@@ -509,6 +509,18 @@ def test_a_closed_terminal_ends_the_review_and_keeps_what_had_finished(tmp_path:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("array", "sm951-nvme-512", "--members", "33"),
+        ("array", "sm951-nvme-512", "--members", "1"),
+        ("size", "pm9a3-960", "checkpoint:1G/10", "--share", "2"),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+    must_fail(run(*words, cwd=tmp_path), 2, f"invalid value for '{words[-2]}'")
+
+
 # ------------------------------------------------------------------------------- arithmetic
 
 

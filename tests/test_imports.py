@@ -248,6 +248,8 @@ def test_rates_and_latencies_of_crystaldiskmark_are_kept(tmp_path: Path) -> None
         "program": "CrystalDiskMark 8.0.4",
         "time": "2024/03/05 12:34:56",
     }
+    page = drivebay.report.write([tmp_path / "imported"]).read_text().replace("\u00a0", " ")
+    assert "from 50 MB/s in rnd-4kib-q1-t1-mix to 3,568 MB/s in seq-1mib-q8-t1-read." in page
 
 
 def test_older_forms_lack_latencies_and_lengths(tmp_path: Path) -> None:

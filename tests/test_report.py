@@ -428,7 +428,8 @@ def test_a_changed_virtual_drive_is_labelled_and_not_compared(tmp_path: Path) ->
 
 def test_the_verdict_is_written_from_the_numbers(page: Page) -> None:
     for words in (
-        "drivebay validate sm951-ahci-512: 71 of 97 published figures within their bounds, ",
+        "drivebay validate sm951-ahci-512: 71 of 97 published figures within their bounds, "
+        "14 of 22 that were predicted.",
         "Random writes start at 100,141\u00a0IOPS. The rate falls after 12\u00a0s; over the last "
         "400\u00a0s it is 7,779\u00a0IOPS, 7.8\u00a0% of the start. ",
         "for 113\u00a0s. Then the drive overheats, and they fall to 75\u00a0MB/s.",
