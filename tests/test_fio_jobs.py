@@ -114,6 +114,14 @@ def test_clones_without_queues_are_phases(tmp_path: Path) -> None:
     assert [phase.together for phase in phases] == [False, True, True, True]
 
 
+def test_clones_of_a_random_load_are_queues_unless_it_is_skewed(tmp_path: Path) -> None:
+    text = "[a]\nrw=randread\nnumjobs=2\nruntime=5\nsize=1g\n"
+    (lfsr,) = phases_of(tmp_path, f"{text}random_generator=lfsr")
+    assert (lfsr.workload.queues, lfsr.workload.offsets) == (2, "uniform")
+    skewed = phases_of(tmp_path, f"{text}random_distribution=zipf:1.1")
+    assert [phase.workload.offsets for phase in skewed] == ["zipf:1.1", "zipf:1.1"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -157,12 +157,13 @@ def _phases(job: _Job, *, alone: bool) -> Phases:
     clones = job.number("numjobs", 1) or 1
     load = _workload(job)
     one_queue = load["fsync"] or load["thinktime_us"] or load["percentage_random"] < 100
-    as_queues = load["pattern"] == "random" and not one_queue
+    skewed = not load["offsets"].startswith(("uniform", "permutation"))
+    as_queues = load["pattern"] == "random" and not one_queue and not skewed
     own = 1 if as_queues else clones
     if own > CLONES_MAX:
         raise _Refused(f"numjobs={clones} is not supported for this load beyond {CLONES_MAX}")
     if clones > 1 and as_queues:
-        load |= {"queues": clones, "offsets": load["offsets"].replace("permutation", "uniform")}
+        load |= {"queues": clones, "offsets": "uniform"}
         for key in ("rate_iops", "rate_mb_per_s"):
             load[key] = load[key] and load[key] * clones
     if clones > 1 and "filename" not in job.options and load["span_bytes"]:

@@ -63,7 +63,7 @@ def load(name_or_path: str | Path) -> Suite:
 
 
 def _read(path: Path) -> Suite:
-    how = "give a suite's name or a .toml file, for example: --suite quick"
+    how = "give a suite's name, a .toml file or a .fio file, for example: --suite quick"
     try:
         if path.is_dir():
             raise UserError(f"suite file {path} is a directory", how)
