@@ -38,9 +38,9 @@ FILE_SYSTEMS = {
 # Shell script that runs a command in the root of a file system; $OLDPWD is the caller's folder.
 # The mount is seen by the command alone. The loop device sends one request at a time and merges
 # none: how many it would merge depends on the machine's speed. ext4 places small files as it does
-# large ones: otherwise their place depends on the processor that the program runs on. What programs
-# that probe all block devices read (blkid) is put into the page cache, backwards: without the reads
-# ahead that overlap at random.
+# large ones: otherwise their place depends on the processor that the program runs on. The blocks
+# that blkid reads are put into the page cache, last ones first, so that the kernel reads nothing
+# ahead: then later probes of other programs send no requests.
 IN_MOUNT = """
 loop=$(losetup --show -f "$1") && name=${loop#/dev/} || exit 125
 echo 2 > "/sys/block/$name/queue/nomerges"
