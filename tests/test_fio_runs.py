@@ -163,26 +163,33 @@ def test_a_phase_that_never_is_stable_runs_to_its_bound(file: Path) -> None:
 
 
 def test_progress_rises_to_what_was_planned(file: Path) -> None:
-    seen: list[tuple[str, float, float, dict[str, float]]] = []
     fill, rest = Prepare(kind="fill", span_bytes=256 * MIB), Prepare(kind="rest", seconds=0.5)
     prepare = (Prepare(kind="purge"), fill, rest)
     test = a_test(("qd4", load(duration_s=2, rate_iops=1000)), prepare=prepare)
-    target = FioTarget(file)
-    (found,) = target.run_test(test, seed=1, progress=Progress(lambda *report: seen.append(report)))
-    target.close()
-    assert list(dict.fromkeys(what for what, *_ in seen)) == ["purge", "fill", "rest", "qd4"]
-    done = [seconds for _, seconds, *_ in seen]
-    assert done == sorted(done)
-    assert all(0 <= seconds <= planned for _, seconds, planned, _ in seen)
-    # What was said on the way is a part of the total, however the disk spread it over the seconds.
-    own = [(seconds, figures) for what, seconds, _, figures in seen if what == "qd4"]
-    told = [
-        figures["data_bytes_per_s"] * (seconds - before)
-        for (before, _), (seconds, figures) in pairwise(own)
-    ]
-    assert told and 0 < sum(told) <= (found.read_bytes + found.write_bytes) * (1 + 1e-9)
-    assert found.writes == sum(found.series["writes"].to_pylist())
-    assert found.write_bytes == sum(found.series["write_bytes"].to_pylist())
+    told: list[float] = []
+    # A shared disk may stall for all of two seconds: then the run is repeated.
+    for _ in range(5):
+        seen: list[tuple[str, float, float, dict[str, float]]] = []
+        progress = Progress(lambda *report, seen=seen: seen.append(report))
+        target = FioTarget(file)
+        (found,) = target.run_test(test, seed=1, progress=progress)
+        target.close()
+        assert list(dict.fromkeys(what for what, *_ in seen)) == ["purge", "fill", "rest", "qd4"]
+        done = [seconds for _, seconds, *_ in seen]
+        assert done == sorted(done)
+        assert all(0 <= seconds <= planned for _, seconds, planned, _ in seen)
+        # The rates shown add up to a part of the total, however uneven the disk was.
+        own = [(seconds, figures) for what, seconds, _, figures in seen if what == "qd4"]
+        told = [
+            figures["data_bytes_per_s"] * (seconds - before)
+            for (before, _), (seconds, figures) in pairwise(own)
+        ]
+        assert sum(told) <= (found.read_bytes + found.write_bytes) * (1 + 1e-9)
+        assert found.writes == sum(found.series["writes"].to_pylist())
+        assert found.write_bytes == sum(found.series["write_bytes"].to_pylist())
+        if sum(told) > 0:
+            break
+    assert sum(told) > 0
 
 
 @pytest.mark.parametrize("step", ["fill", "rest", "phase"])
