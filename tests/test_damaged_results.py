@@ -1,7 +1,7 @@
 """Results of others: any file of one changed in any way is shown with finite figures, or refused.
 
 A changed file comes with a checksum that agrees, as a stranger's would. Each case is made from its
-number alone. `make test` has a few hundred, `make test-long` DRIVEBAY_MUTATIONS=10000; a case that
+number alone. `make test` has a hundred, `make test-long` DRIVEBAY_MUTATIONS=10000; a case that
 fails says how to repeat it: DRIVEBAY_MUTATION=NUMBER .venv/bin/pytest tests/test_damaged_results.py
 """
 
@@ -45,7 +45,7 @@ from drivebay.lab.sweep.store import Store
 from drivebay.results.history import interruptions
 from drivebay.targets.virtual.target import VirtualTarget
 
-AT_ONCE = 200
+AT_ONCE = 100
 CASES = int(os.environ.get("DRIVEBAY_MUTATIONS", AT_ONCE))
 ONE = os.environ.get("DRIVEBAY_MUTATION")
 REPEAT = "DRIVEBAY_MUTATION={} .venv/bin/pytest tests/test_damaged_results.py -k mutated"
