@@ -54,6 +54,9 @@ def phases_of(folder: Path, text: str) -> tuple[suites.Phase, ...]:
     return suites.load(path).tests[0].phases
 
 
+ZONES = "zoned:50/5:30/15:20/80"
+
+
 def job(folder: Path, *options: str) -> suites.Workload:
     """Load of a job with these options."""
     (phase,) = phases_of(folder, "\n".join(["[job]", *options]))
@@ -84,8 +87,13 @@ def test_jobs_run_together_until_a_stonewall(tmp_path: Path) -> None:
         (["rw=randread", "random_generator=lfsr"], {"offsets": "permutation-repeated"}),
         (["rw=randread", "random_distribution=zipf:1.1"], {"offsets": "zipf:1.1"}),
         (["rw=randread", "percentage_random=60"], {"percentage_random": 60, "offsets": "uniform"}),
-        (["rw=randwrite", "bssplit=4k/40:64k/60"], {"bssplit": "4k/40:64k/60"}),
+        (["rw=randwrite", "bssplit=4k/40:64k/60"], {"bssplit": "4096/40:65536/60"}),
+        (["rw=randwrite", "kb_base=1000", "bsrange=4kib-64kib"], {"block_bytes_max": 65536}),
         (["rw=randwrite", "bsrange=4k-64k"], {"block_bytes_max": 65536, "offsets": "uniform"}),
+        (["rw=write", "bsrange=4k-4k"], {"block_bytes_max": None, "block_bytes": 4096}),
+        (["rw=read ; as it is", "bs=8k # pages"], {"read_percent": 100, "block_bytes": 8192}),
+        (["blocksize=16k", "io_limit=3g", "size=1g"], {"block_bytes": 16384, "bytes": 3 * 2**30}),
+        (["rw=randread", "random_distribution=zoned:50/5:30/15:20/"], {"offsets": ZONES}),
         (["rw=write", "rate=10m"], {"rate_mb_per_s": 10.48576}),
         (["rw=write", "kb_base=1000", "rate=10m"], {"rate_mb_per_s": 10.0}),
         (["rw=randread", "rate_iops=500", "numjobs=3"], {"rate_iops": 1500.0, "queues": 3}),
@@ -127,7 +135,7 @@ def test_clones_of_a_random_load_are_queues_unless_it_is_skewed(tmp_path: Path) 
     [
         ("", "has no job"),
         ("rw=read", "line 1 cannot be read"),
-        ("[a]\nrw=${MODE}", "line 2 cannot be read"),
+        ("[a]\nrw=${MODE}", "line 2 needs the environment variable MODE"),
         ("[a]\nzonemode=zbd", "job a: zonemode=zbd is not supported"),
         ("[a]\nrw=randtrim", "rw=randtrim is not supported"),
         ("[a]\nrw=randread:8", "rw=randread:8 is not supported"),
@@ -146,6 +154,13 @@ def test_what_a_suite_cannot_have_is_refused(tmp_path: Path, text: str, words: s
     with pytest.raises(UserError, match=r"a\.fio") as raised:
         suites.load(path)
     assert words in raised.value.message and raised.value.hint
+
+
+def test_a_variable_comes_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIO_BS", "16k")
+    assert job(tmp_path, "bs=${FIO_BS}", "size=1g").block_bytes == 16384
 
 
 def test_a_damaged_file_gives_one_error_or_a_suite(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ Jobs between two `stonewall`s run together; the clones of a job (`numjobs`) are 
 a random load, and phases of their own otherwise. The drive is purged, filled and left idle first.
 
 Sources: fio's HOWTO ("Job file format", "Job parameters") and options.c, 3.25 to 3.42. Leaves out:
-the page cache, `include`, environment variables, and each option that changes the load in a way
-that a suite lacks: such a file is refused, with the option's name.
+the page cache, `include`, fio's reserved keywords (`$pagesize`), and each option that changes the
+load in a way that a suite lacks: such a file is refused, with the option's name.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import chain, count
 from typing import Any, NamedTuple
@@ -17,7 +18,6 @@ from typing import Any, NamedTuple
 from drivebay.common.errors import UserError
 from drivebay.definitions.fio_options import SYNCHRONOUS, TABLE, class_of, number_of
 
-ALIASES = {"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "timeout": "runtime"}
 SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # Upper bound for jobs that end by their size.
 LONGEST_S = 7 * SECONDS["d"]
@@ -30,6 +30,7 @@ PREPARE = (
 SAME_TIME = (
     "jobs that run at the same time need the same runtime (stonewall runs them one after another)"
 )
+HINT = "change or remove this option if the load is meant without it"
 EXAMPLE = "a job file begins with [global] or [name], and has one option per line: rw=randread"
 Phases = list[dict[str, Any]]
 
@@ -47,11 +48,14 @@ class _Job(NamedTuple):
         text = self.options.get(name)
         if text is None:
             return default
-        base = number_of(self.options.get("kb_base", "")) or 1024
-        value = None if "," in text.strip(",") else number_of(text.strip(","), kb_base=base)
+        value = None if "," in text.strip(",") else self.size(text.strip(","))
         if value is None:
             raise _Refused(f"{name}={text} is not supported")
         return value
+
+    def size(self, text: str) -> int | None:
+        """A number with the suffixes that the job's `kb_base` gives a meaning to."""
+        return number_of(text, kb_base=number_of(self.options.get("kb_base", "")) or 1024)
 
     def seconds(self, name: str, unit: str) -> float | None:
         """Time of an option, whose default unit is `unit`."""
@@ -86,7 +90,7 @@ def suite_of(text: str, *, where: str, name: str) -> dict[str, Any]:
             except _Refused as why:
                 raise UserError(
                     f"{where}: job {job.name}: {why}",
-                    "change or remove this option if the load is meant without it",
+                    HINT,
                 ) from None
             lacking |= {f"{k}={v}" for k, v in job.options.items() if class_of(k, v) == "measured"}
         phases[first]["together"] = False
@@ -119,9 +123,11 @@ def _jobs(text: str, where: str) -> list[_Job]:
     common: dict[str, str] = {}
     options: dict[str, str] | None = None
     jobs = []
-    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
+    for number, whole in enumerate(text.splitlines(), start=1):
+        # As parse.c does, a comment begins at any ; or #.
+        line = re.split("[;#]", whole)[0].strip()
         section = re.fullmatch(r"\[(.+)\]", line)
-        if not line or line[0] in "#;":
+        if not line:
             continue
         if section is not None:
             options = common if section[1] == "global" else dict(common)
@@ -129,9 +135,16 @@ def _jobs(text: str, where: str) -> list[_Job]:
                 jobs.append(_Job(section[1], options))
             continue
         key, _, value = (part.strip() for part in line.partition("="))
-        if options is None or not re.fullmatch(r"[\w-]+", key) or "${" in value:
+        if options is None or not re.fullmatch(r"[\w-]+", key):
             raise UserError(f"{where}: line {number} cannot be read: {line[:60]}", EXAMPLE)
-        options[ALIASES.get(key, key)] = value or "1"
+        for name in re.findall(r"\$\{(\w+)\}", value):
+            if name not in os.environ:
+                raise UserError(
+                    f"{where}: line {number} needs the environment variable {name}",
+                    f"set it before the command: {name}=VALUE drivebay ...",
+                )
+            value = value.replace(f"${{{name}}}", os.environ[name])
+        options[TABLE["aliases"].get(key, key)] = value or "1"
     if not jobs:
         raise UserError(f"{where} has no job", EXAMPLE)
     return jobs
@@ -211,27 +224,40 @@ def _sizes(job: _Job) -> dict[str, Any]:
     """Sizes of the requests."""
     if split := job.options.get("bssplit"):
         parts = [part.partition("/") for part in split.split(":")]
-        sizes = [number_of(size) for size, _, percent in parts if percent.isdecimal()]
+        sizes = [job.size(size) for size, _, percent in parts if percent.isdecimal()]
         if len(sizes) < len(parts) or None in sizes:
             raise _Refused(f"bssplit={split} is not supported: each size needs a share")
+        shares = zip(sizes, parts, strict=True)
+        split = ":".join(f"{size}/{percent}" for size, (_, _, percent) in shares)
         return {"block_bytes": min(filter(None, sizes)), "bssplit": split}
     if span := job.options.get("bsrange"):
-        low, high = (number_of(part) for part in (span.partition("-")[0], span.partition("-")[2]))
+        low, high = (job.size(part) for part in (span.partition("-")[0], span.partition("-")[2]))
         if not low or not high or "," in span:
             raise _Refused(f"bsrange={span} is not supported")
-        return {"block_bytes": low, "block_bytes_max": high}
+        return {"block_bytes": low, **({"block_bytes_max": high} if high > low else {})}
     return {"block_bytes": job.number("bs", 4096)}
 
 
 def _offsets(job: _Job) -> str:
     """Distribution of random addresses."""
     skew = job.options.get("random_distribution", "random")
+    if skew.startswith("zoned:"):
+        return _zoned(skew)
     if skew != "random":
         return skew
     drawn = job.is_set("norandommap") or any(key in job.options for key in ("bssplit", "bsrange"))
     share = job.number("percentage_random", 100)
     lfsr = "-repeated" * (job.options.get("random_generator") == "lfsr")
     return "uniform" if drawn or share != 100 else f"permutation{lfsr}"
+
+
+def _zoned(text: str) -> str:
+    """Zones with all their sizes: fio shares the rest of the span among zones without a size."""
+    zones = [zone.partition("/")[::2] for zone in text.removeprefix("zoned:").split(":")]
+    sizes = [number_of(size) for _, size in zones]
+    rest = 100 - sum(filter(None, sizes))
+    shares = [f"{access}/{size or rest // sizes.count(None)}" for access, size in zones]
+    return "zoned:" + ":".join(shares)
 
 
 def _end(job: _Job, *, alone: bool) -> dict[str, Any]:

@@ -82,11 +82,11 @@ def _read(path: Path) -> Suite:
             f"suite file {path} is not valid TOML: {problem}",
             "compare it with the suites that come with drivebay, such as suites/quick.toml",
         ) from None
-    return parse(table, where=str(path))
+    return parse(table, where=str(path), hint=fio_jobs.HINT if path.suffix == JOBS else None)
 
 
-def parse(table: dict[str, Any], *, where: str) -> Suite:
-    """Makes a suite from its TOML table; `where` names it in errors.
+def parse(table: dict[str, Any], *, where: str, hint: str | None = None) -> Suite:
+    """Makes a suite from its TOML table; `where` names it in errors, `hint` says what to do.
 
     Raises
     ------
@@ -106,7 +106,8 @@ def parse(table: dict[str, Any], *, where: str) -> Suite:
             first,
             f"{where}: {_field_name(first['loc'], table)}",
             document="a suite",
-            hint=f"a complete example to compare with is {data.path('suites') / 'quick.toml'}",
+            hint=hint
+            or f"a complete example to compare with is {data.path('suites') / 'quick.toml'}",
             known=missing,
         ) from None
 
