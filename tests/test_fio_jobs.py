@@ -196,8 +196,11 @@ def test_drives_are_ranked_by_rate_as_far_as_it_is_known(tmp_path: Path) -> None
     assert all(row["interval"][0] < row["figures"]["iops"] < row["interval"][1] for row in rows)
     assert document["left"] == {}
     path.write_text("[writes]\nrw=randwrite\nruntime=1\ntime_based")
-    done = CliRunner().invoke(app, ["rank", str(path), "--drives", "zn540-1tb"])
-    assert done.exit_code == 0 and done.stdout == "" and "zn540-1tb is left out" in done.stderr
+    done = CliRunner().invoke(app, ["rank", str(path), "--drives", "zn540-1tb,xp941-512"])
+    assert done.exit_code == 0 and "zn540-1tb is left out" in done.stderr
+    for names, words in (("zn540-1tb", "no drive can run it; zn540-1tb: "), (",", "drive ''")):
+        refusal = CliRunner().invoke(app, ["rank", str(path), "--drives", names])
+        assert isinstance(refusal.exception, UserError) and words in refusal.exception.message
 
 
 def test_a_job_with_syncs_runs_beside_others(tmp_path: Path) -> None:

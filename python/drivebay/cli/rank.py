@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import interval_in_percent, known, print_json, say, show, table
+from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
     from drivebay.lab.ranking import Ranked
@@ -47,8 +48,8 @@ def rank(
     from drivebay.lab import ranking
 
     suite = suites.load(load)
-    chosen = [profiles.load(name) for name in drives.split(",") if name]
-    chosen = chosen or [profiles.load(name) for name in profiles.names()]
+    names = drives.split(",") if drives else profiles.names()
+    chosen = [profiles.load(name.strip()) for name in dict.fromkeys(names)]
     left = [profile.name for profile in chosen]
     with status(every_s=5) as tell:
 
@@ -57,6 +58,11 @@ def rank(
             tell(f"rank: {len(chosen) - len(left)} of {len(chosen)} drives")
 
         ranked, refused = ranking.rank(suite, chosen, fresh=fresh, seed=seed, ended=ended)
+    if not any(ranked):
+        raise UserError(
+            f"no drive can run it; {chosen[0].name}: {refused[chosen[0].name]}",
+            "change the load, or name other drives: --drives NAMES",
+        )
     if as_json:
         print_json({"loads": [[asdict(row) for row in rows] for rows in ranked], "left": refused})
         return
