@@ -43,7 +43,7 @@ rm -rf "$folder/counts" "$folder/package" "$folder/results" && mkdir -p "$folder
 build train "-Cprofile-generate=$folder/counts"
 rm -rf "$folder/counts" # the build's own programs were counted
 cp -R python/drivebay "$folder/package/"
-ln -sfn "$PWD"/{drives,ailments,hosts,suites,published,catalog-results} "$folder/"
+ln -sfn "$PWD"/{drives,classes,ailments,hosts,suites,published,catalog-results} "$folder/"
 cp "$folder/train/release/lib_core.so" "$folder/package/drivebay/_core.abi3.so"
 counted() {
     local code=0
@@ -62,5 +62,5 @@ printf '%s\n' "$sources" >"$folder/sources"
 cp "$folder/use/release/lib_core.so" target/core-release.so
 cp target/core-release.so python/drivebay/_core.abi3.so.new
 mv python/drivebay/_core.abi3.so.new python/drivebay/_core.abi3.so
-rm -rf "$folder"/{counts,package,results,drives,ailments,hosts,suites,published,catalog-results}
+rm -rf "$folder"/{counts,package,results,drives,classes,ailments,hosts,suites,published,catalog-results}
 say "Ready: the optimised core is in place"

@@ -296,8 +296,7 @@ def test_a_model_shown_to_give_the_same_figures_makes_no_result_old(
 
 
 def test_a_fingerprint_is_of_values_and_not_of_words() -> None:
-    raw = profiles.load("xp941-512").raw
-    assert "source" not in str(competitors._values(raw))
+    assert "source" not in str(profiles.values(profiles.load("xp941-512").raw))
     one, other = competitors.fingerprint("xp941-512"), competitors.fingerprint("sm951-ahci-512")
     assert one["model"] == other["model"] and one["profile"] != other["profile"]
 

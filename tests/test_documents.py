@@ -17,8 +17,8 @@ from drivebay.definitions import policies
 
 TOP = Path(__file__).resolve().parent.parent
 FOLDERS = (
-    "ailments crates docs drives examples fuzz hosts notebooks published python scripts suites "
-    "tests"
+    "ailments classes crates docs drives examples fuzz hosts notebooks published python scripts "
+    "suites tests"
 )
 DOCUMENTS = [
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"),

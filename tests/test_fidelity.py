@@ -22,8 +22,8 @@ from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import Headline
 from drivebay.cli.review import _print_headline
 from drivebay.common import data
+from drivebay.definitions import families, scaling, suites
 from drivebay.definitions import profiles as catalog
-from drivebay.definitions import scaling, suites
 from drivebay.definitions.scaling import scaled
 from drivebay.lab.fit import conditions
 from drivebay.lab.fit.kept import joined, kept_derivatives
@@ -542,7 +542,7 @@ def test_todays_drives_are_in_no_score_and_have_one_of_their_own() -> None:
 def test_a_drive_without_leverage_makes_nothing_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in ("drives", "hosts", "suites", "published"):
+    for room in ("drives", "classes", "hosts", "suites", "published"):
         shutil.copytree(TOP / room, tmp_path / room)
     fidelity.model_fingerprint()  # of the code that is here, and kept
     monkeypatch.setattr(data, "path", lambda name: tmp_path / name)
@@ -554,5 +554,12 @@ def test_a_drive_without_leverage_makes_nothing_stale(
     assert fidelity.fingerprint()["profiles"] == before
     plan.write_text(plan.read_text().replace('"xp941-512/trim/', '"xp941-512/trim-short/'))
     rows_changed = fidelity.fingerprint()["profiles"]
-    (tmp_path / "drives/xp941-512.toml").write_text("changed = true")
-    assert len({before, rows_changed, fidelity.fingerprint()["profiles"]}) == 3
+    drive = tmp_path / "drives/xp941-512.toml"
+    fingerprints = []
+    for was, now in (('source = "', 'source = "reworded: '), ("{ value = 7.8,", "{ value = 7.9,")):
+        drive.write_text(drive.read_text().replace(was, now))
+        families._own.cache_clear()
+        fingerprints.append(fidelity.fingerprint()["profiles"])
+    families._own.cache_clear()
+    assert fingerprints[0] == rows_changed
+    assert len({before, *fingerprints}) == 3

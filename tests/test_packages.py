@@ -1,7 +1,8 @@
 """Each package stands alone: its README's example runs, and no file of it lies outside.
 
 A package is one or several crates with one version and one changelog. Crates that need the text of
-a drive, an ailment or an interface have a copy of it; the copies are compared here.
+a host, an ailment or an interface have a copy of it, and those that need a drive a profile with all
+its values; both are compared here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_classes import without_sources
+
+from drivebay.common import documents
+from drivebay.definitions import profiles
+from drivebay.definitions.families import lay_over
 
 TOP = Path(__file__).resolve().parent.parent
 CRATES = TOP / "crates"
@@ -36,15 +42,19 @@ PYTHON_READMES = ("README.md", pytest.param("lab/README.md", marks=pytest.mark.l
 
 # Copy in a crate -> its original.
 COPIES = {
-    "drive/samples/sm951-ahci-512.toml": "drives/sm951-ahci-512.toml",
-    "drive/samples/sm951-nvme-256.toml": "drives/sm951-nvme-256.toml",
     "drive/samples/windows-8.1-z97.toml": "hosts/windows-8.1-z97.toml",
-    "drive/tests/profiles/970-evo-plus-1tb.toml": "drives/970-evo-plus-1tb.toml",
     "drive/tests/profiles/windows-10-z270.toml": "hosts/windows-10-z270.toml",
     "plugin/tests/template/abi.rs": "python/drivebay/definitions/policy_template/src/abi.rs",
     "serve/tests/ailments/dying-flash.toml": "ailments/dying-flash.toml",
     "serve/tests/ailments/hot.toml": "ailments/hot.toml",
     "serve/tests/ailments/read-only-soon.toml": "ailments/read-only-soon.toml",
+}
+
+# Profile in a crate, without classes -> its base there.
+PROFILES = {
+    "drive/samples/sm951-ahci-512.toml": None,
+    "drive/samples/sm951-nvme-256.toml": "drive/samples/sm951-ahci-512.toml",
+    "drive/tests/profiles/970-evo-plus-1tb.toml": None,
 }
 
 # A text that names a file above the one that it is in, or above the crate.
@@ -99,10 +109,22 @@ def test_a_copy_is_like_its_original(copy: str) -> None:
     assert same, f"cp {original.relative_to(TOP)} crates/{copy}"
 
 
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_of_a_crate_has_all_values_of_the_catalogs(name: str) -> None:
+    whole = documents.toml((CRATES / name).read_bytes())
+    if base := PROFILES[name]:
+        assert whole.pop("base") == Path(base).stem
+        member, whole = whole, documents.toml((CRATES / base).read_bytes())
+        lay_over(whole, member)
+    assert not whole.keys() & {"base", "classes", "without"}
+    complete = profiles.from_document(whole, where=name).resolved()
+    assert without_sources(complete) == without_sources(profiles.load(Path(name).stem).resolved())
+
+
 def test_every_text_beside_the_code_is_a_known_copy() -> None:
     beside = {str(path.relative_to(CRATES)) for path in CRATES.glob("*/[st]*/**/*.toml")}
     own = {f"trace/src/synth/{name}.toml" for name in ("destroyer", "heavy", "light")}
-    assert beside - own == {name for name in COPIES if name.endswith(".toml")}
+    assert beside - own == {name for name in {*COPIES, *PROFILES} if name.endswith(".toml")}
 
 
 @pytest.mark.parametrize("crate", PACKAGE_OF)

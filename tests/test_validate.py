@@ -320,9 +320,10 @@ COMPARED = {
 
 @pytest.mark.parametrize("name", sorted(COMPARED))
 def test_a_comparison_drive_has_its_own_hardware(name: str) -> None:
+    """In its file, or by its classes, which are no other drive's."""
     own = tomllib.loads((TOP / "drives" / f"{name}.toml").read_text())
     for section, keys in HARDWARE.items():
-        assert keys <= set(own[section]), section
+        assert keys <= set((own if "base" in own else catalog.load(name).raw)[section]), section
     assert own["drive"].keys() >= {"controller", "flash"}
 
 

@@ -31,6 +31,7 @@ DATA_FOLDERS = (
     *(
         "ailments",
         "catalog-results",
+        "classes",
         "drives",
         "hosts",
         "published",

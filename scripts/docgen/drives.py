@@ -142,8 +142,10 @@ def drive_page(profile: Profile, rows: Sequence[RowOf], scores: Mapping[str, Any
     scores : its entry in the recorded run's scores, if any.
     """
     name = profile.name
-    base = _base(name)
+    base, classes = _origin(name)
     derived = f", based on [{base}]({base}.md)" if base else ""
+    if classes:
+        derived = f" with the defaults of {', '.join(f'`classes/{one}.toml`' for one in classes)}"
     sourced, guessed = sources(profile.raw)
     introduction = (
         f"This page shows how well {code(name)} is known and how far to trust it (class: "
@@ -200,10 +202,11 @@ def _leaves(node: Any) -> Iterator[Mapping[str, Any]]:
             yield from _leaves(below)
 
 
-def _base(name: str) -> str:
-    """The base of a profile; empty if the profile is complete."""
+def _origin(name: str) -> tuple[str, list[str]]:
+    """The base of a profile, if it has one, and the classes that it names."""
     with (TOP / "drives" / f"{name}.toml").open("rb") as file:
-        return str(tomllib.load(file).get("base", ""))
+        own = tomllib.load(file)
+    return own.get("base", ""), own.get("classes", [])
 
 
 def facts(profile: Profile) -> list[Fact]:

@@ -70,8 +70,9 @@ explains the mechanisms.
 
 This page is generated from the core's types. "Allowed" is the core's own description of valid
 values. The example is the value of `{EXAMPLE}`, or of the first catalog drive that has one. A
-profile may also have `base = "NAME"`, a catalog drive that supplies all other values, and
-`without = ["section", ...]` for sections of the base that it lacks."""
+profile may also have `classes = ["NAME", ...]`, [classes](../guides/add-a-drive.md#classes) whose
+defaults it takes, or `base = "NAME"`, a catalog drive that supplies all other values, and
+`without = ["section", ...]` for sections of these that it lacks."""
     return {"reference/profile.md": page("Profiles of drives", introduction, body)}
 
 

@@ -3,20 +3,19 @@
 //! Machines are noisy: compare only numbers of the same run.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use drivebay_drive::samples::{SM951_AHCI_512, WINDOWS_8_1_Z97};
 use drivebay_drive::{Calendar, Device, Spec};
 use drivebay_run::{Control, Histogram, Pattern, Stop, Workload, run};
 use drivebay_units::{Nanos, Rng};
 
-const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 const SEED: u64 = 1;
 const IOS: u64 = 100_000;
 
 /// The catalog's SM951, cooled, with a share of its blocks.
 fn spec(blocks_per_plane: u64) -> Spec {
-    let text = include_str!("../../../drives/sm951-ahci-512.toml");
     let sectors = 1_000_215_216 * blocks_per_plane / 1024 / 8 * 8 - 4_000_000;
     let share = blocks_per_plane as f64 / 1024.0;
-    let text = text
+    let text = SM951_AHCI_512
         .replace(
             "blocks_per_plane = { value = 1024",
             &format!("blocks_per_plane = {{ value = {blocks_per_plane}"),
@@ -30,7 +29,7 @@ fn spec(blocks_per_plane: u64) -> Spec {
             "module_to_air_k_per_w = { value = 10, range = [9, 12]",
             "module_to_air_k_per_w = { value = 0.01",
         );
-    Spec::from_family(HOST, &text).unwrap_or_else(|e| panic!("{e}"))
+    Spec::from_family(WINDOWS_8_1_Z97, &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn load(

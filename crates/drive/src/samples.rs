@@ -1,8 +1,8 @@
 //! Profiles that come with the crate: for examples, tests and first steps.
 //!
-//! They are copies of files in `drives/` and `hosts/` of the drivebay repository, which has more
-//! drives and the figures that each was compared with. `tests/test_packages.py` compares the
-//! copies.
+//! They have all values of profiles in `drives/` of the drivebay repository, which has more drives
+//! and the figures that each was compared with, and are copies of files in its `hosts/`.
+//! `tests/test_packages.py` compares them.
 
 /// Samsung SM951 512 GB with AHCI firmware, in [`WINDOWS_8_1_Z97`].
 pub const SM951_AHCI_512: &str = include_str!("../samples/sm951-ahci-512.toml");

@@ -25,6 +25,7 @@ from drivebay.analysis import likeness
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.replicates import t_quantile
 from drivebay.common import data
+from drivebay.definitions import profiles
 from drivebay.definitions.suites import Test
 
 FILE = "fidelity"
@@ -117,13 +118,13 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
-    """Fingerprints of the profiles with their runs, and of the model's code; "" if the code is
-    missing, as in an installed package. Drives that are not scored are excluded, with their
+    """Fingerprints of the profiles' values with their runs, and of the model's code; "" if the
+    code is missing, as in an installed package. Drives that are not scored are excluded, with their
     rows; `modern` includes some of them, with their rows only.
     """
     plan = tomllib.loads((folder() / "validation.toml").read_text(encoding="utf-8"))
     names = {line.split(",")[1] for line in _figures()}
-    names |= {path.stem for path in data.path("drives").glob("*.toml")}
+    names |= {*profiles.names()}
     left_out = names - set(modern) if modern else set(plan["unscored"])
     figures = [line for line in _figures() if line.split(",")[1] not in left_out]
     ids = {line.split(",")[0] for line in figures}
@@ -135,11 +136,15 @@ def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
     suites = {test["suite"] for test in tests.values()}
     tables = [
         path
-        for room in ("drives", "hosts", "suites")
+        for room in ("hosts", "suites")
         for path in sorted(data.path(room).glob("*.toml"))
-        if (path.stem in suites if room == "suites" else path.stem not in left_out)
+        if room == "hosts" or path.stem in suites
     ]
-    texts = [*figures, json.dumps([rows, same, tests])]
+    drives = {
+        name: profiles.values(profiles.CATALOG.load(name))
+        for name in {*profiles.names()} - left_out
+    }
+    texts = [*figures, json.dumps([rows, same, tests]), json.dumps(drives, sort_keys=True)]
     return {
         "profiles": _hash([*tables, folder() / "hosts.toml"], texts),
         "model": model_fingerprint(),

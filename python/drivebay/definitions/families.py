@@ -1,7 +1,9 @@
-"""TOML catalogs whose files may contain only the differences from another file, their `base`.
+"""TOML catalogs whose files may contain only the differences from another file, their `base`, or
+from the defaults of `classes`, files in classes/ that are laid over each other in order.
 
-Single values and whole lists replace the base's; `without` lists entries that the base has and this
-file lacks. Loaded documents are complete. This module must not know what the values mean.
+Single values and whole lists replace those of base and classes; `without` lists entries that these
+have and this file lacks. Loaded documents are complete. This module must not know what the values
+mean.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from drivebay.common.files import system_errors
 
 @dataclass(frozen=True)
 class Catalog:
-    """One of the project's folders of TOML files: drives, ailments or hosts.
+    """One of the project's folders of TOML files: drives, classes, ailments or hosts.
 
-    `kind`: what one file describes, `listed`: the command that lists them, `example`: name of one
-    of them.
+    `kind`: what one file describes, `listed`: the command that lists them, if any, `example`: name
+    of one of them.
     """
 
     folder: str
@@ -50,23 +52,31 @@ class Catalog:
     def whole(
         self, raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """Completes a document with the values of its base, which in turn is completed from its
-        own base.
+        """Completes a document with the defaults of its classes, or with the values of its base,
+        which in turn is completed.
         """
-        base, without = raw.pop("base", None), raw.pop("without", [])
-        if base is None:
+        base, classes = raw.pop("base", None), _listed(raw.pop("classes", []))
+        without = _listed(raw.pop("without", []))
+        if base is None and not classes:
             return raw
-        state = "its own" if base in members else "not in the catalog"
-        self._known(base if base not in members else "", f"{where}: base '{base}' is {state}")
-        whole = self._entry(str(base), members)
-        for dotted in without if isinstance(without, list) else [without]:
+        if base is not None and classes:
+            raise UserError(f"{where}: has a base and classes", "remove classes: the base has them")
+        whole: dict[str, Any] = {}
+        if base is not None:
+            state = "its own" if base in members else "not in the catalog"
+            self._known(base if base not in members else "", f"{where}: base '{base}' is {state}")
+            whole = self._entry(str(base), members)
+        for name in classes:
+            CLASSES._known(name, f"{where}: class '{name}' is unknown")
+            lay_over(whole, copy.deepcopy(_own(CLASSES, name)))
+        for dotted in without:
             *path, last = str(dotted).split(".")
             section: Any = whole
             for key in path:
                 section = section.get(key, {})
             if last not in section:
                 raise UserError(
-                    f"{where}: without '{dotted}': the base {base} has no such section or value",
+                    f"{where}: without '{dotted}': its base or classes have no such value",
                     "names are section.key, as in the profile",
                 )
             del section[last]
@@ -79,8 +89,8 @@ class Catalog:
     def _known(self, name: object, refusal: str) -> None:
         names = self.names()
         if name not in names:
-            hint = did_you_mean(str(name), names)
-            raise UserError(refusal, f"{hint}list the catalog: {self.listed}")
+            known = f"list the catalog: {self.listed}" if self.listed else f"use {', '.join(names)}"
+            raise UserError(refusal, did_you_mean(str(name), names) + known)
 
     def read(self, path: Path) -> dict[str, Any]:
         """Reads the document of a file without its base."""
@@ -97,6 +107,13 @@ class Catalog:
                     f"{self.kind} {path} is not TOML: {e}",
                     f"compare with one of the catalog, for example {example}",
                 ) from None
+
+
+CLASSES = Catalog("classes", "class", "", "nvme")
+
+
+def _listed(entry: Any) -> list[Any]:
+    return entry if isinstance(entry, list) else [entry]
 
 
 @functools.cache

@@ -6,9 +6,9 @@ checks all values, in one place. This package must not know how a drive runs.
 `[intervals]` is the only section that the core does not see: the uncertainty that a calibration
 left.
 
-Families: a profile may name another drive of the catalog as its `base`; then it contains only the
-differences. A profile names the host of its reviews, whose values become its `[host]`. Loaded
-profiles, and those that results store, are complete.
+A profile may name another drive of the catalog as its `base`, or `classes` with defaults; then it
+contains only the differences. A profile names the host of its reviews, whose values become its
+`[host]`. Loaded profiles, and those that results store, are complete.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from drivebay.definitions import hosts, policies
 from drivebay.definitions.families import Catalog, lay_over
 
 Intervals = dict[str, dict[str, tuple[float, str]]]
+# Keys of a profile that do not affect figures.
+UNUSED = ("source", "note", "identify")
 CATALOG = Catalog("drives", "drive", "drivebay drives", "sm951-ahci-512")
 
 
@@ -192,13 +194,20 @@ def load(name_or_path: str | Path) -> Profile:
     where = str(name_or_path)
     if isinstance(name_or_path, str) and name_or_path in names():
         return _of_catalog(name_or_path)
-    return _checked(_in_its_host(CATALOG.load(name_or_path), where=where), where=where)
+    return _checked(_completed(CATALOG.load(name_or_path), where=where), where=where)
 
 
 @functools.cache
 def _of_catalog(name: str) -> Profile:
     """Loads a drive of the catalog; cached, as its files do not change while the program runs."""
-    return _checked(_in_its_host(CATALOG.load(name), where=name), where=name)
+    return _checked(_completed(CATALOG.load(name), where=name), where=name)
+
+
+def values(raw: Any) -> Any:
+    """Returns a profile without the keys that do not affect figures."""
+    if isinstance(raw, Mapping):
+        return {key: values(inner) for key, inner in raw.items() if key not in UNUSED}
+    return [values(inner) for inner in raw] if isinstance(raw, list) else raw
 
 
 def flash_bytes(raw: Mapping[str, Any]) -> int:
@@ -223,15 +232,18 @@ def from_document(document: Mapping[str, Any], *, where: str) -> Profile:
         As `load`; the message begins with `where`.
     """
     whole = CATALOG.whole(copy.deepcopy(dict(document)), where=where)
-    return _checked(_in_its_host(whole, where=where), where=where)
+    return _checked(_completed(whole, where=where), where=where)
 
 
-def _in_its_host(raw: dict[str, Any], *, where: str) -> dict[str, Any]:
+def _completed(raw: dict[str, Any], *, where: str) -> dict[str, Any]:
     """Lays the profile over the values of the host that it names; its own `[host]` takes
-    precedence.
+    precedence. Identify data without a model number get the drive's.
     """
-    drive = raw.get("drive")
-    name = drive.get("host") if isinstance(drive, dict) else None
+    drive, identify = raw.get("drive"), raw.get("identify")
+    drive = drive if isinstance(drive, dict) else {}
+    if isinstance(identify, dict) and "model" in drive:
+        identify.setdefault("model", copy.deepcopy(drive["model"]))
+    name = drive.get("host")
     if name is None:
         return raw
     with named(f"{where}: drive.host"):

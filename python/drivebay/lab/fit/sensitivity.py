@@ -23,7 +23,7 @@ import numpy as np
 
 from drivebay.analysis import Measured
 from drivebay.common.errors import Interrupted, UserError
-from drivebay.definitions import scaling
+from drivebay.definitions import profiles, scaling
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.evaluator import Evaluator, Made
 from drivebay.lab.fit import conditions, parameters
@@ -164,8 +164,8 @@ class Bench:
         for run in sorted(runs):
             test = self.plan.tests[run.test].model_dump_json(exclude_defaults=True)
             full_size = run.test in self.plan.full_size
-            parts.append((run.drive, as_is[run.drive].json(), test, full_size))
-        content = json.dumps([name, parts, [repr(row) for row in rows]])
+            parts.append((run.drive, profiles.values(as_is[run.drive].raw), test, full_size))
+        content = json.dumps([name, parts, [repr(row) for row in rows]], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
     def _made(self, group: Sequence[Evaluation]) -> Made:

@@ -17,7 +17,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from drivebay.analysis import Measured, nearest
 from drivebay.analysis.comparable import how
@@ -46,8 +45,6 @@ NEAR = 7
 YEARS = 3.0
 # Assumed month of a release if only its year is known.
 MIDDLE = 6
-# Keys of a profile that do not affect figures.
-UNUSED = ("source", "note", "identify")
 # Suite of the shipped results.
 SUITE = "anandtech-2015"
 
@@ -132,18 +129,11 @@ def _rounded(test: Json) -> Json:
 
 def fingerprint(drive: str) -> dict[str, str]:
     """Fingerprint of a catalog drive's values with those of its host, and of the model's code."""
-    values = json.dumps(_values(profiles.load(drive).raw), sort_keys=True)
+    values = json.dumps(profiles.values(profiles.load(drive).raw), sort_keys=True)
     return {
         "profile": hashlib.sha256(values.encode()).hexdigest()[:16],
         "model": model_fingerprint(),
     }
-
-
-def _values(raw: Any) -> Any:
-    """Profile without the keys that do not affect figures."""
-    if isinstance(raw, Mapping):
-        return {key: _values(value) for key, value in raw.items() if key not in UNUSED}
-    return [_values(value) for value in raw] if isinstance(raw, list) else raw
 
 
 def _old(drive: str, then: Mapping[str, str]) -> str:
