@@ -49,16 +49,8 @@ pub(crate) fn unpack(mut raw: Bytes) -> io::Result<Bytes> {
 
 /// Reads until `buffer` is full or the input ends.
 pub(crate) fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut len = 0;
-    while len < buffer.len() {
-        match from.read(&mut buffer[len..]) {
-            Ok(0) => break,
-            Ok(more) => len += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(len)
+    let (most, mut into) = (buffer.len() as u64, buffer);
+    Ok(io::copy(&mut from.take(most), &mut into)? as usize)
 }
 
 /// Members of a gzip file. Zeros between and after them are padding, as gzip(1) accepts it.

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 # Most rows of the table of ages.
 ROWS = 12
 
-app = options.Verb()
 
-
-@app.command()
 def age(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
     load: str = option(

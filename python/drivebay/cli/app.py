@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from drivebay.cli.options import SETTINGS, Group
+from drivebay.cli.options import SETTINGS, Group, Verb
 
 # Commands by task, in the order of the help.
 PANELS = {
@@ -50,8 +50,13 @@ class Verbs(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._names:
             raise KeyError(name)
-        module = "import_" if name == "import" else name.replace("-", "_")
-        command = typer.main.get_command(import_module(f"drivebay.cli.{module}").app)
+        stem = "import_" if name == "import" else name.replace("-", "_")
+        module = import_module(f"drivebay.cli.{stem}")
+        app = getattr(module, "app", None)
+        if app is None:  # the module has one command, a function with its name
+            app = Verb()
+            app.command()(getattr(module, stem))
+        command = typer.main.get_command(app)
         command.name = name
         return command
 

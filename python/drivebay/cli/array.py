@@ -13,10 +13,7 @@ from drivebay.common import units
 if TYPE_CHECKING:
     from drivebay.library.arrays import Measured, Survey
 
-app = options.Verb()
 
-
-@app.command()
 def array(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
     level: Literal["0", "1", "10", "5", "6"] = option(

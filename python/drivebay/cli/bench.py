@@ -7,10 +7,7 @@ from drivebay.cli.options import argument
 from drivebay.cli.output import answer, say_unless_quiet
 from drivebay.common import units
 
-app = options.Verb()
 
-
-@app.command()
 def bench(
     drives: list[str] | None = argument(
         "DRIVE...", "Measure only random reads and writes of these drives, compared with the SM951."

@@ -11,10 +11,7 @@ from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import print_json, say, table
 from drivebay.common.errors import EXIT_CHECK_FAILED
 
-app = options.Verb()
 
-
-@app.command()
 def calibrate(
     data: str = argument(
         "DIR_OR_FIGURES",

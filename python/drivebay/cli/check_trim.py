@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 SEED = 20150224
 
-app = options.Verb()
 
-
-@app.command()
 def check_trim(
     drive: str = argument("DRIVE", "A file or block device."),
     destroy_data: options.DestroyData = None,

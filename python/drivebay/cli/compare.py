@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from drivebay import results
     from drivebay.analysis.headline import Headline
 
-app = options.Verb()
 
-
-@app.command()
 def compare(
     folders: list[Path] = argument("DIR DIR...", "Result folders; the first is the baseline."),
     as_json: options.Json = False,

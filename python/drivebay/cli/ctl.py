@@ -14,10 +14,7 @@ from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import print_json
 from drivebay.common import units
 
-app = options.Verb()
 
-
-@app.command()
 def ctl(
     socket: str = argument("SOCKET", "Control socket (serve --control), unix:PATH or PATH."),
     command: list[str] = argument("COMMAND...", "Command with its arguments; see the examples."),

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 INDENT = " " * 11
 STYLES = {"ok": "32", "note": "33", "missing": "31"}
 
-app = options.Verb()
 
-
-@app.command(epilog="\b\nExamples:\n  drivebay doctor\n  drivebay doctor --json")
 def doctor(as_json: options.Json = False) -> None:
     """Check this machine for programs and permissions that drivebay uses.
 
     For each missing item it explains how to get it. It changes nothing. Exit code
     3 if something is missing without which drivebay cannot run.
+
+    Examples:
+      drivebay doctor
+      drivebay doctor --json
     """
     from drivebay.targets import doctor as checks
 

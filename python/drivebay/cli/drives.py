@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
     from drivebay.targets.safety.blockdev import Device
 
-app = options.Verb()
 _ORDER = ("SATA", "PCIe, AHCI", "NVMe", "data center")
 # Fields of a virtual drive in `--json`.
 KEYS = ("name", "title", "drive_class", "capacity_bytes", "interface", "media", "stand_in")
 
 
-@app.command()
 def drives(
     name: str | None = argument(
         "NAME", "Show all facts of this catalog drive.", autocompletion=complete.drives

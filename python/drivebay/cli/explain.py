@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from drivebay.analysis.explain import Explained
     from drivebay.results import Result
 
-app = options.Verb()
 
-
-@app.command()
 def explain(
     folder: Path = argument("DIR", "Result folder of a review."),
     test: str = argument(

@@ -7,18 +7,17 @@ from typing import Any
 from drivebay.cli import options
 from drivebay.cli.output import print_json, table
 
-app = options.Verb()
 
-
-@app.command(
-    epilog="\b\nExamples:\n  drivebay hosts\n  drivebay review sm951-nvme-512 --host linux-io-uring"
-)
 def hosts(as_json: options.Json = False) -> None:
     """List the hosts that virtual drives can be tested in.
 
     A host is the computer around the drive: driver, protocol cost per command, interrupts,
     processors, slot. Each drive's profile names the host of its reviews; --host NAME selects
     another one.
+
+    Examples:
+      drivebay hosts
+      drivebay review sm951-nvme-512 --host linux-io-uring
     """
     from drivebay.definitions import hosts as catalog
 

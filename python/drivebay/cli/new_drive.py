@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drivebay.cli import complete, options
+from drivebay.cli import complete
 from drivebay.cli.options import argument, option
 
-app = options.Verb()
 
-
-@app.command()
 def new_drive(
     name: str = argument("NAME", "Name of the profile: lower-case letters, digits and hyphens."),
     like: str = option(

@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from drivebay.cli import options
 from drivebay.cli.options import argument
 
-app = options.Verb()
 
-
-@app.command()
 def new_policy(
     name: str = argument("NAME", "Name of the policy: lower-case letters, digits and hyphens."),
 ) -> None:

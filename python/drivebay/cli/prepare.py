@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from drivebay.lab.prepare_real import Plan, PreparedReal
     from drivebay.targets.fio.target import FioTarget
 
-app = options.Verb()
-
 
 @dataclass(frozen=True)
 class Options:
@@ -64,7 +62,6 @@ class Options:
     yes: options.Yes = False
 
 
-@app.command()
 @options.together(Options)
 def prepare(ctx: typer.Context, given: Options) -> None:
     """Prepare a real drive, or compare ways to prepare a virtual one.

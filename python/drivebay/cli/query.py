@@ -17,10 +17,7 @@ from drivebay.common.errors import UserError
 if TYPE_CHECKING:
     from drivebay.lab.query import Answer
 
-app = options.Verb()
 
-
-@app.command()
 def query(
     sql: str = argument("SQL", "SQL query."),
     folders: list[Path] = argument("DIR...", "Folders of results and sweeps."),

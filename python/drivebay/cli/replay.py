@@ -37,8 +37,6 @@ L = TypeVar("L")
 LOAD = "trace scale mode idle_ms_max time_percent rule trim handle_by format time_unit columns"
 REAL = "only_reads zeros depth spin_us length_max_s failures_max buffered"
 
-app = options.Verb()
-
 
 @dataclass(frozen=True)
 class Options:
@@ -121,7 +119,6 @@ class Options:
         return fields | ({"idle_ms_max": None} if self.keep_idle else {})
 
 
-@app.command()
 @options.together(Options)
 def replay(ctx: typer.Context, given: Options) -> None:
     """Replay a trace on a virtual drive, a file or a block device.

@@ -11,11 +11,9 @@ from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import show
 from drivebay.common.errors import UserError
 
-app = options.Verb()
 BENCH = "drivebay-bench"
 
 
-@app.command()
 def report(
     folders: list[Path] | None = argument(
         "DIR...", "Result folders of reviews; optional with --bench."

@@ -41,24 +41,6 @@ REAL = ("destroy_data", "overwrite_signature", "purge", "power", "no_wait")
 # Terminals with fewer columns get the headline figures as a list instead of a table.
 NARROW = 68
 
-EXAMPLES = """\b
-Examples:
-  drivebay review sm951-ahci-512                    a virtual drive
-  drivebay review my-drive.toml --suite quick       your own profile
-  drivebay review NEW.img --size 4G --quick         a new file, through fio
-  drivebay review /dev/sdX --destroy-data SERIAL    ALL ITS DATA IS LOST
-  drivebay review ./disk.img --power meter.csv
-  drivebay review --resume drivebay-results/NAME    after an interruption
-  drivebay review --list --suite thermal-2015       tests and durations
-  drivebay review sm951-ahci-512 --only random-read --json
-  drivebay review sm951-ahci-512 --set heatsink --set thermal.ambient_c=30
-
-\b
-An interrupted review keeps all finished tests. The result is a folder with a
-manifest, the figures of each test as Parquet files, and report.html."""
-
-app = options.Verb()
-
 
 @dataclass(frozen=True)
 class Options:
@@ -155,10 +137,24 @@ class Options:
         )
 
 
-@app.command(epilog=EXAMPLES)
 @options.together(Options)
 def review(ctx: typer.Context, given: Options) -> None:
-    """Run a suite of tests on a drive and write its report."""
+    """Run a suite of tests on a drive and write its report.
+
+    Examples:
+      drivebay review sm951-ahci-512                    a virtual drive
+      drivebay review my-drive.toml --suite quick       your own profile
+      drivebay review NEW.img --size 4G --quick         a new file, through fio
+      drivebay review /dev/sdX --destroy-data SERIAL    ALL ITS DATA IS LOST
+      drivebay review ./disk.img --power meter.csv
+      drivebay review --resume drivebay-results/NAME    after an interruption
+      drivebay review --list --suite thermal-2015       tests and durations
+      drivebay review sm951-ahci-512 --only random-read --json
+      drivebay review sm951-ahci-512 --set heatsink --set thermal.ambient_c=30
+
+    An interrupted review keeps all finished tests. The result is a folder with a
+    manifest, the figures of each test as Parquet files, and report.html.
+    """
     changes = targets.with_policy(given.policy, given.changes)
     if given.resume is None:
         given = replace(given, changes=changes)

@@ -21,8 +21,6 @@ from drivebay.common import signals, units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, EnvironmentProblem, UserError
 from drivebay.serving.options import DATA, HEADINGS, PACE, Option, check, options_of
 
-app = options.Verb()
-
 # Percent of the drive's rate below which `serve` says at its end who lost the rest.
 _WARN_BELOW = 95.0
 
@@ -58,7 +56,6 @@ def _parameter(setting: Option) -> inspect.Parameter:
     )
 
 
-@app.command()
 @_with_options
 def serve(
     drives: list[str] | None = argument(

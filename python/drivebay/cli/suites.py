@@ -5,10 +5,7 @@ from __future__ import annotations
 from drivebay.cli import options
 from drivebay.cli.output import answer
 
-app = options.Verb()
 
-
-@app.command()
 def suites(as_json: options.Json = False) -> None:
     """List the suites of tests.
 

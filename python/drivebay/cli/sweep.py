@@ -24,10 +24,7 @@ POINTS_SHOWN = 24
 # Smallest share of the variation of a printed interaction; the page has all.
 SHOWN_PERCENT = 1.0
 
-app = options.Verb()
 
-
-@app.command()
 def sweep(
     ctx: typer.Context,
     spec: Path = argument("SPEC.toml", "Description of the sweep."),

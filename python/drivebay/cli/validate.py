@@ -14,10 +14,7 @@ from drivebay.common.errors import EXIT_CHECK_FAILED
 if TYPE_CHECKING:
     from drivebay.lab.validate.plan import Plan
 
-app = options.Verb()
 
-
-@app.command()
 def validate(
     drives: list[str] | None = argument(
         "DRIVE...",

@@ -10,10 +10,7 @@ from drivebay.cli.output import say
 from drivebay.cli.target import warn_of_path
 from drivebay.common.errors import UserError
 
-app = options.Verb()
 
-
-@app.command()
 def worker(
     address: str = argument("ADDRESS", "Address of the Dask scheduler."),
     jobs: int | None = option(

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::interface::drive::Namespaces;
 use crate::memory_limit::MemoryLimit;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, NamespaceTable};
 use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
 
 /// The drive's sectors have 512 B, its map has pages of 4 KiB.
@@ -26,18 +25,18 @@ pub struct Export {
 
 impl Export {
     /// Returns the exports of a drive.
-    pub fn for_drive(name: &str, drive: usize, namespaces: &dyn Namespaces) -> Vec<Export> {
-        let numbers = namespaces.namespace_ids();
-        let of_one = |&nsid: &u32| Export {
-            name: if numbers.len() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
+    pub fn for_drive(name: &str, drive: usize, namespaces: &NamespaceTable) -> Vec<Export> {
+        let is_alone = namespaces.iter().count() == 1;
+        let of_one = |(nsid, namespace): (u32, &Arc<Namespace>)| Export {
+            name: if is_alone { name.to_owned() } else { format!("{name}/{nsid}") },
             drive,
-            namespace: Arc::clone(namespaces.namespace(nsid).expect("it is listed")),
+            namespace: Arc::clone(namespace),
         };
-        numbers.iter().map(of_one).collect()
+        namespaces.iter().map(of_one).collect()
     }
 
     fn flags(&self) -> u16 {
-        wire::export_flags(self.namespace.is_read_only())
+        wire::export_flags(self.namespace.is_read_only)
     }
 }
 
@@ -135,13 +134,24 @@ impl Handshake {
         }
         let answer = match option {
             wire::EXPORT_NAME => return self.export_name(data, exports, out),
-            wire::LIST => list(data, exports, out),
+            wire::LIST | wire::STRUCTURED_REPLY if !data.is_empty() => {
+                Err((OptionError::Invalid, "carries no data"))
+            }
+            wire::LIST => {
+                exports.all.iter().for_each(|export| wire::reply_server(out, &export.name));
+                wire::reply_ack(out, option);
+                Ok(())
+            }
+            wire::STRUCTURED_REPLY => {
+                self.negotiated.structured = true;
+                wire::reply_ack(out, option);
+                Ok(())
+            }
             wire::STARTTLS => return self.start_tls(data, out),
             wire::INFO | wire::GO => match go(option, data, exports, out) {
                 Ok(number) if option == wire::GO => return After::Transmission(number),
                 other => other.map(|_| ()),
             },
-            wire::STRUCTURED_REPLY => self.structured_reply(data, out),
             wire::LIST_META_CONTEXT | wire::SET_META_CONTEXT => {
                 self.meta_context(option, data, exports, out)
             }
@@ -173,15 +183,6 @@ impl Handshake {
         };
         wire::option_error(out, wire::STARTTLS, refused.0, refused.1);
         After::Option
-    }
-
-    fn structured_reply(&mut self, data: &[u8], out: &mut Vec<u8>) -> Answer {
-        if !data.is_empty() {
-            return Err((OptionError::Invalid, "carries no data"));
-        }
-        self.negotiated.structured = true;
-        wire::reply_ack(out, wire::STRUCTURED_REPLY);
-        Ok(())
     }
 
     fn meta_context(
@@ -218,17 +219,6 @@ type Answer<T = ()> = Result<T, (OptionError, &'static str)>;
 
 fn invalid(error: OptionError) -> (OptionError, &'static str) {
     (error, "its data is invalid")
-}
-
-fn list(data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Answer {
-    if !data.is_empty() {
-        return Err((OptionError::Invalid, "carries no data"));
-    }
-    for export in &exports.all {
-        wire::reply_server(out, &export.name);
-    }
-    wire::reply_ack(out, wire::LIST);
-    Ok(())
 }
 
 /// Answers INFO or GO; returns the export's number.

@@ -15,7 +15,6 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::columns::for_op;
 use super::number::{decimal_ns, device, scaled, whole, words};
-use super::pairs::Pairs;
 use super::parse::{Names, Out, Parse, check};
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request};
@@ -91,7 +90,7 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    fn apply(&self, pairs: &mut Pairs, out: &mut Out<'_>) -> Result<bool, Problem> {
+    fn apply(&self, out: &mut Out<'_>) -> Result<bool, Problem> {
         let Event { action, at, device, letters, offset_bytes, sectors } = *self;
         let Some(op) = rwbs_op(letters, sectors) else {
             out.skipped.other_events += u64::from(action == Action::Issue);
@@ -113,21 +112,22 @@ impl Event<'_> {
                 let request =
                     for_op(Request { at, offset_bytes, bytes, response: None, device, op });
                 check(&request)?;
-                pairs.issue(key, request, out)?;
+                out.issue(key, request)?;
             }
             Action::Complete => {
-                let known = pairs.complete(key, at, out)?;
+                let known = out.complete(key, at)?;
                 out.skipped.unmatched += u64::from(!known && !of_bio);
             }
-            Action::Requeue => out.skipped.requeued += u64::from(pairs.requeue(key)),
+            Action::Requeue => {
+                out.skipped.requeued += u64::from(out.pairs.take_newest(key).is_some())
+            }
         }
         Ok(true)
     }
 }
 
 /// blkparse's default text.
-#[derive(Default)]
-pub(crate) struct Blkparse(Pairs);
+pub(crate) struct Blkparse;
 
 impl Parse for Blkparse {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
@@ -165,18 +165,12 @@ impl Parse for Blkparse {
             _ => (0, 0),
         };
         ends_in_bracket(line)?;
-        Event { action, at, device, letters: f[6], offset_bytes, sectors }.apply(&mut self.0, out)
-    }
-
-    fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
-        self.0.end(out);
-        Ok(())
+        Event { action, at, device, letters: f[6], offset_bytes, sectors }.apply(out)
     }
 }
 
 /// Text of ftrace (`trace`, `trace_pipe`, `trace-cmd report`) and of `perf script`.
-#[derive(Default)]
-pub(crate) struct Ftrace(Pairs);
+pub(crate) struct Ftrace;
 
 const EVENT: &[u8] = b"block_rq_";
 
@@ -201,7 +195,7 @@ impl Parse for Ftrace {
         }
         let rest = match rest {
             [b':', rest @ ..] => rest,
-            [b'(', rest @ ..] => return perf_trace(line, rest, action)?.apply(&mut self.0, out),
+            [b'(', rest @ ..] => return perf_trace(line, rest, action)?.apply(out),
             _ => return other_line(line, out),
         };
         let at = time_before(&line[..start], b"block:")?;
@@ -220,12 +214,7 @@ impl Parse for Ftrace {
         }
         let (offset_bytes, sectors) = place(place_words[0], place_words[1], place_words[2])?;
         ends_in_bracket(rest)?;
-        Event { action, at, device, letters: f[1], offset_bytes, sectors }.apply(&mut self.0, out)
-    }
-
-    fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
-        self.0.end(out);
-        Ok(())
+        Event { action, at, device, letters: f[1], offset_bytes, sectors }.apply(out)
     }
 }
 
@@ -267,10 +256,7 @@ fn perf_trace<'a>(line: &[u8], fields: &'a [u8], action: Action) -> Result<Event
 /// disk, queue and command identifier. Blocks are taken for 512 bytes, as the events lack their
 /// size.
 #[derive(Default)]
-pub(crate) struct FtraceNvme {
-    open: Pairs,
-    disks: Names,
-}
+pub(crate) struct FtraceNvme(Names);
 
 impl Parse for FtraceNvme {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
@@ -283,12 +269,12 @@ impl Parse for FtraceNvme {
             return Ok(false); // an admin command
         }
         let at = time_before(&line[..start], b"nvme:")?;
-        let device = self.disks.number(value(fields, "disk=")?)?;
+        let device = self.0.number(value(fields, "disk=")?)?;
         let queue = u64::from(super::number::device(value(fields, "qid=")?, "qid")?);
         let id = super::number::device(value(fields, "cmdid=")?, "cmdid")?;
         let key = (device, queue << 32 | u64::from(id), Op::Read);
         if kind == 1 {
-            let known = self.open.complete(key, at, out)?;
+            let known = out.complete(key, at)?;
             out.skipped.unmatched += u64::from(!known);
             return Ok(true);
         }
@@ -312,13 +298,8 @@ impl Parse for FtraceNvme {
         let request = Request { at, offset_bytes, bytes, response: None, device, op };
         check(&request)?;
         out.skipped.no_block_size += u64::from(op.moves_data());
-        self.open.issue(key, request, out)?;
+        out.issue(key, request)?;
         Ok(true)
-    }
-
-    fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
-        self.open.end(out);
-        Ok(())
     }
 }
 

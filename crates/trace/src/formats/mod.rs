@@ -96,9 +96,9 @@ formats! {
     /// DiskSim ASCII: times in milliseconds.
     DiskSim "disksim" in units |unit| Box::new(Csv::<DiskSim>::new(unit));
     /// blkparse's default text.
-    Blkparse "blkparse" |_| Box::<Blkparse>::default();
+    Blkparse "blkparse" |_| Box::new(Blkparse);
     /// Text of ftrace or perf with block_rq_issue and block_rq_complete.
-    Ftrace "ftrace" |_| Box::<Ftrace>::default();
+    Ftrace "ftrace" |_| Box::new(Ftrace);
     /// Text of ftrace or perf with nvme_setup_cmd and nvme_complete_rq.
     FtraceNvme "ftrace-nvme" |_| Box::<FtraceNvme>::default();
     /// FIU's traces, text.
@@ -240,11 +240,7 @@ fn is_fio_log<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
 }
 
 fn known_lines<'a>(parser: &mut dyn Parse, lines: impl Iterator<Item = &'a [u8]>) -> usize {
-    let (mut requests, mut skipped) = (Vec::new(), Skipped::default());
-    lines
-        .filter(|line| {
-            let mut out = Out { requests: &mut requests, skipped: &mut skipped };
-            parser.line(line, &mut out).unwrap_or(false)
-        })
-        .count()
+    let (mut requests, mut skipped, mut pairs) = Default::default();
+    let mut out = Out { requests: &mut requests, skipped: &mut skipped, pairs: &mut pairs };
+    lines.filter(|line| parser.line(line, &mut out).unwrap_or(false)).count()
 }

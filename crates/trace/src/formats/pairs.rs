@@ -6,12 +6,9 @@
 //! time. Not modelled: requests that complete in parts. Effect: they seem to end with their first
 //! part.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
-use drivebay_units::Nanos;
-
-use super::parse::Out;
-use crate::error::Problem;
 use crate::request::{Op, Request};
 
 /// Most open issues.
@@ -20,111 +17,54 @@ pub(crate) const OPEN_MAX: usize = 1 << 16;
 /// Identity of a request in an event: device, sector or a stand-in, and operation.
 pub(crate) type Key = (u32, u64, Op);
 
-/// An issue, linked with the previous and next issue of the same key.
-struct Slot {
-    request: Option<(Key, Request)>,
-    previous: Option<u64>,
-    next: Option<u64>,
-}
-
-/// Issues that wait for their completions.
+/// Issues that wait for their completions; empty for recordings with one line per request.
 #[derive(Default)]
 pub(crate) struct Pairs {
-    /// Issues in order, starting with number `first`.
-    open: VecDeque<Slot>,
+    /// Issues in order, starting with number `first`; `None` when no longer open.
+    issues: VecDeque<Option<(Key, Request)>>,
     first: u64,
-    /// Oldest and newest open issue per key.
-    by_key: HashMap<Key, (u64, u64)>,
+    /// Numbers of the open issues per key, the oldest first.
+    open: HashMap<Key, VecDeque<u64>>,
 }
 
 impl Pairs {
-    /// Adds the issue of a request.
-    pub(crate) fn issue(
-        &mut self,
-        key: Key,
-        request: Request,
-        out: &mut Out<'_>,
-    ) -> Result<(), Problem> {
-        if self.open.len() == OPEN_MAX {
-            if self.open.front().is_some_and(|slot| slot.request.is_some()) {
-                let request = self.remove(self.first);
-                out.push(request)?;
-            }
-            self.forget_ended();
-        }
-        let number = self.first + self.open.len() as u64;
-        let ends = self.by_key.entry(key).or_insert((number, number));
-        let newest = std::mem::replace(&mut ends.1, number);
-        let previous = (newest != number).then_some(newest);
-        if let Some(previous) = previous {
-            self.slot(previous).next = Some(number);
-        }
-        self.open.push_back(Slot { request: Some((key, request)), previous, next: None });
-        Ok(())
+    /// Adds the issue of a request; returns the oldest one if there are too many.
+    pub(crate) fn add(&mut self, key: Key, request: Request) -> Option<Request> {
+        let oldest = match self.issues.front() {
+            Some(&Some((oldest, _))) if self.issues.len() == OPEN_MAX => self.take_oldest(oldest),
+            _ => None,
+        };
+        self.open.entry(key).or_default().push_back(self.first + self.issues.len() as u64);
+        self.issues.push_back(Some((key, request)));
+        oldest
     }
 
-    /// Completes a request at `at`; returns true if its issue was seen.
-    pub(crate) fn complete(
-        &mut self,
-        key: Key,
-        at: Nanos,
-        out: &mut Out<'_>,
-    ) -> Result<bool, Problem> {
-        let Some((oldest, _)) = self.by_key.get(&key).copied() else { return Ok(false) };
-        let request = self.remove(oldest);
-        self.forget_ended();
-        let response = at.0.checked_sub(request.at.0).map(Nanos);
-        out.push(Request { response, ..request })
+    /// Removes the oldest open issue of a key.
+    pub(crate) fn take_oldest(&mut self, key: Key) -> Option<Request> {
+        self.take(key, VecDeque::pop_front)
     }
 
-    /// Removes a request that the driver requeues, and will issue again; returns true if its issue
-    /// was seen.
-    pub(crate) fn requeue(&mut self, key: Key) -> bool {
-        let Some((_, newest)) = self.by_key.get(&key).copied() else { return false };
-        self.remove(newest);
-        self.forget_ended();
-        true
+    /// Removes the newest open issue of a key.
+    pub(crate) fn take_newest(&mut self, key: Key) -> Option<Request> {
+        self.take(key, VecDeque::pop_back)
     }
 
-    /// Ends the recording: outputs all open issues without a response time.
-    pub(crate) fn end(&mut self, out: &mut Out<'_>) {
-        for (_, request) in self.open.drain(..).filter_map(|slot| slot.request) {
-            out.push(request).expect("was checked when it was issued");
+    fn take(&mut self, key: Key, pop: fn(&mut VecDeque<u64>) -> Option<u64>) -> Option<Request> {
+        let Entry::Occupied(mut of_key) = self.open.entry(key) else { return None };
+        let number = pop(of_key.get_mut())?;
+        if of_key.get().is_empty() {
+            of_key.remove();
         }
-        self.by_key.clear();
-    }
-
-    fn slot(&mut self, number: u64) -> &mut Slot {
-        &mut self.open[(number - self.first) as usize]
-    }
-
-    /// Removes an open issue.
-    fn remove(&mut self, number: u64) -> Request {
-        let slot = self.slot(number);
-        let (previous, next) = (slot.previous.take(), slot.next.take());
-        let (key, request) = slot.request.take().expect("open until removed");
-        if let Some(previous) = previous {
-            self.slot(previous).next = next;
-        }
-        if let Some(next) = next {
-            self.slot(next).previous = previous;
-        }
-        let (oldest, newest) = self.by_key.get_mut(&key).expect("has an open issue");
-        match (previous, next) {
-            (None, None) => {
-                self.by_key.remove(&key);
-            }
-            (None, Some(next)) => *oldest = next,
-            (Some(previous), None) => *newest = previous,
-            (Some(_), Some(_)) => {}
-        }
-        request
-    }
-
-    fn forget_ended(&mut self) {
-        while matches!(self.open.front(), Some(Slot { request: None, .. })) {
-            self.open.pop_front();
+        let issue = self.issues[(number - self.first) as usize].take();
+        while let Some(None) = self.issues.front() {
+            self.issues.pop_front();
             self.first += 1;
         }
+        issue.map(|(_, request)| request)
+    }
+
+    /// Returns all open issues in order.
+    pub(crate) fn into_open(self) -> impl Iterator<Item = Request> {
+        self.issues.into_iter().flatten().map(|(_, request)| request)
     }
 }

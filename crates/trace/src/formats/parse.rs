@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use drivebay_units::Nanos;
 
+use super::pairs::{Key, Pairs};
 use crate::error::{Problem, TraceError};
 use crate::input::{LINE_BYTES_MAX, LineError, Lines};
 use crate::request::{Op, Request};
@@ -95,6 +96,7 @@ impl Skipped {
 pub(crate) struct Out<'a> {
     pub requests: &'a mut Vec<Request>,
     pub skipped: &'a mut Skipped,
+    pub pairs: &'a mut Pairs,
 }
 
 impl Out<'_> {
@@ -109,6 +111,25 @@ impl Out<'_> {
         self.requests.push(request);
         Ok(true)
     }
+
+    /// Adds the issue of a request, whose completion is on another line.
+    pub(crate) fn issue(&mut self, key: Key, request: Request) -> Result<(), Problem> {
+        self.pairs.add(key, request).map_or(Ok(()), |oldest| self.push(oldest).map(drop))
+    }
+
+    /// Completes a request at `at`; returns true if its issue was seen.
+    pub(crate) fn complete(&mut self, key: Key, at: Nanos) -> Result<bool, Problem> {
+        let Some(request) = self.pairs.take_oldest(key) else { return Ok(false) };
+        let response = at.0.checked_sub(request.at.0).map(Nanos);
+        self.push(Request { response, ..request })
+    }
+
+    /// Ends the recording: adds all open issues without a response time.
+    fn end(&mut self) {
+        for request in std::mem::take(self.pairs).into_open() {
+            self.push(request).expect("was checked when it was issued");
+        }
+    }
 }
 
 /// Input of a parser, with its position.
@@ -116,6 +137,7 @@ pub(crate) struct Input {
     pub file: String,
     pub lines: Lines,
     pub skipped: Skipped,
+    pub pairs: Pairs,
     pub ended: bool,
     first_odd: Option<TraceError>,
 }
@@ -123,7 +145,8 @@ pub(crate) struct Input {
 impl Input {
     pub(crate) fn new(file: &str, lines: Lines) -> Input {
         let (file, skipped) = (file.to_string(), Skipped::default());
-        Input { file, lines, skipped, ended: false, first_odd: None }
+        let pairs = Pairs::default();
+        Input { file, lines, skipped, pairs, ended: false, first_odd: None }
     }
 
     /// Skips an unreadable line, if such lines are few and the line is not cut off by the end of
@@ -194,7 +217,7 @@ pub(crate) trait Parse: Send {
         Ok(false)
     }
 
-    /// Outputs requests that wait for their completion, and checks properties of the whole file.
+    /// Checks properties of the whole file.
     fn end(&mut self, _out: &mut Out<'_>) -> Result<(), Problem> {
         Ok(())
     }
@@ -202,7 +225,8 @@ pub(crate) trait Parse: Send {
     /// Parses the next line; returns false at the end of the input.
     #[inline]
     fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
-        let mut out = Out { requests: into, skipped: &mut input.skipped };
+        let Input { skipped, pairs, .. } = input;
+        let mut out = Out { requests: into, skipped, pairs };
         match input.lines.next() {
             Ok(Some([])) => {}
             Ok(Some(line)) => {
@@ -211,6 +235,7 @@ pub(crate) trait Parse: Send {
                 }
             }
             Ok(None) => {
+                out.end();
                 self.end(&mut out).map_err(|problem| input.error_at("line", problem))?;
                 return input.judge(0).map(|()| false);
             }

@@ -69,7 +69,8 @@ fn next_record<const N: usize>(
     if len == 0 {
         return Ok(false);
     }
-    let mut out = Out { requests: into, skipped: &mut input.skipped };
+    let Input { skipped, pairs, .. } = input;
+    let mut out = Out { requests: into, skipped, pairs };
     let parsed = if len < N {
         let what = format!("has {len} bytes; must be {N}");
         Err(Problem::of_file(what, "the file is cut short: copy it again"))

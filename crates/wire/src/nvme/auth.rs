@@ -32,8 +32,7 @@ layout! {
         pub kind: u8,
         /// See [`AuthId`].
         pub id: u8,
-        #[doc(hidden)]
-        pub reserved_2: [u8; 2],
+        [reserved_2: [u8; 2]],
         /// Number of the authentication exchange.
         pub transaction: U16,
     }
@@ -48,8 +47,7 @@ layout! {
         pub protocols: u8,
         /// First protocol: 1 for DH-HMAC-CHAP.
         pub protocol: u8,
-        #[doc(hidden)]
-        pub reserved_9: u8,
+        [reserved_9: u8],
         /// Number of hashes that the host supports.
         pub hashes: u8,
         /// Number of groups that the host supports.
@@ -65,8 +63,7 @@ layout! {
         pub head: AuthHead,
         /// Bytes of the challenge value.
         pub hash_bytes: u8,
-        #[doc(hidden)]
-        pub reserved_7: u8,
+        [reserved_7: u8],
         /// Hash: 1 for SHA-256, 2 for SHA-384, 3 for SHA-512.
         pub hash: u8,
         /// Group: 1 to 5 for ffdhe2048, 3072, 4096, 6144, 8192; 0 for the null group.
@@ -84,12 +81,10 @@ layout! {
         pub head: AuthHead,
         /// Bytes of the response and of the challenge value.
         pub hash_bytes: u8,
-        #[doc(hidden)]
-        pub reserved_7: u8,
+        [reserved_7: u8],
         /// 1 if the host also challenges the controller.
         pub is_valid: u8,
-        #[doc(hidden)]
-        pub reserved_9: u8,
+        [reserved_9: u8],
         /// Bytes of the public value.
         pub group_bytes: U16,
         /// Sequence number of the challenge.
@@ -103,12 +98,10 @@ layout! {
         pub head: AuthHead,
         /// Bytes of the response.
         pub hash_bytes: u8,
-        #[doc(hidden)]
-        pub reserved_7: u8,
+        [reserved_7: u8],
         /// 1 if a response follows.
         pub is_valid: u8,
-        #[doc(hidden)]
-        pub reserved_9: [u8; 7],
+        [reserved_9: [u8; 7]],
     }
 
     /// Message that ends the exchange with a failure.

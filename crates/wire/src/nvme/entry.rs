@@ -68,14 +68,12 @@ layout! {
 
     /// Source range of a Copy command, descriptor format 0.
     pub struct CopyRange: 32 {
-        #[doc(hidden)]
-        pub reserved_0: [u8; 8],
+        [reserved_0: [u8; 8]],
         /// First block.
         pub lba: U64,
         /// Number of blocks minus one.
         pub blocks_less_one: U16,
-        #[doc(hidden)]
-        pub reserved_18: [u8; 14],
+        [reserved_18: [u8; 14]],
     }
 }
 

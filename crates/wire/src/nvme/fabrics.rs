@@ -157,14 +157,12 @@ layout! {
         pub host_id: [u8; 16],
         /// Controller identifier: [`CONNECT_CNTLID_ANY`] for the admin queue.
         pub controller: U16,
-        #[doc(hidden)]
-        pub reserved_18: [u8; 238],
+        [reserved_18: [u8; 238]],
         /// Name of the subsystem.
         pub subsystem_nqn: [u8; 256],
         /// Name of the host.
         pub host_nqn: [u8; 256],
-        #[doc(hidden)]
-        pub reserved_768: [u8; 256],
+        [reserved_768: [u8; 256]],
     }
 
     /// Header of the discovery log, 1,024 bytes.
@@ -175,8 +173,7 @@ layout! {
         pub records: U64,
         /// Record format; 0.
         pub format: U16,
-        #[doc(hidden)]
-        pub reserved_18: [u8; 1006],
+        [reserved_18: [u8; 1006]],
     }
 
     /// Entry of the discovery log, 1,024 bytes.
@@ -195,12 +192,10 @@ layout! {
         pub controller: U16,
         /// Most entries of the admin submission queue.
         pub admin_entries_max: U16,
-        #[doc(hidden)]
-        pub reserved_10: [u8; 22],
+        [reserved_10: [u8; 22]],
         /// TCP port, as text.
         pub service: [u8; 32],
-        #[doc(hidden)]
-        pub reserved_64: [u8; 192],
+        [reserved_64: [u8; 192]],
         /// The subsystem's name.
         pub subsystem_nqn: [u8; 256],
         /// Address, as text.

@@ -61,11 +61,11 @@ layout! {
         pub oaes: U32,
         pub ctratt: U32,
         pub rrls: U16,
-        pub reserved_102: [u8; 9],
+        [reserved_102: [u8; 9]],
         pub cntrltype: u8,
         pub fguid: [u8; 16],
         pub crdt: [U16; 3],
-        pub reserved_134: [u8; 122],
+        [reserved_134: [u8; 122]],
         pub oacs: U16,
         pub acl: u8,
         pub aerl: u8,
@@ -100,7 +100,7 @@ layout! {
         pub anagrpmax: U32,
         pub nanagrpid: U32,
         pub pels: U32,
-        pub reserved_356: [u8; 156],
+        [reserved_356: [u8; 156]],
         pub sqes: u8,
         pub cqes: u8,
         pub maxcmd: U16,
@@ -117,15 +117,15 @@ layout! {
         pub ocfs: U16,
         pub sgls: U32,
         pub mnan: U32,
-        pub reserved_544: [u8; 224],
+        [reserved_544: [u8; 224]],
         pub subnqn: [u8; 256],
-        pub reserved_1024: [u8; 768],
+        [reserved_1024: [u8; 768]],
         pub ioccsz: U32,
         pub iorcsz: U32,
         pub icdoff: U16,
         pub fcatt: u8,
         pub msdbd: u8,
-        pub reserved_1804: [u8; 244],
+        [reserved_1804: [u8; 244]],
         pub psd: [PowerState; 32],
         pub vs: [u8; 1024],
     }
@@ -134,7 +134,7 @@ layout! {
     pub struct PowerState: 32 {
         /// Maximum power in units of 10 mW, or of 0.1 mW if bit 0 of `flags` is set.
         pub max_power: U16,
-        reserved_2: u8,
+        [reserved_2: u8],
         /// Bit 0: unit of `max_power`; bit 1: non-operational state (no I/O).
         pub flags: u8,
         /// Entry latency, microseconds.
@@ -143,7 +143,7 @@ layout! {
         pub exit_us: U32,
         /// Relative read throughput, read latency, write throughput and write latency; 0 is best.
         pub relative: [u8; 4],
-        reserved_16: [u8; 16],
+        [reserved_16: [u8; 16]],
     }
 
     /// Identify Namespace, 4,096 bytes. Fields have the specification's names.
@@ -178,16 +178,16 @@ layout! {
         pub mssrl: U16,
         pub mcl: U32,
         pub msrc: u8,
-        pub reserved_81: [u8; 11],
+        [reserved_81: [u8; 11]],
         pub anagrpid: U32,
-        pub reserved_96: [u8; 3],
+        [reserved_96: [u8; 3]],
         pub nsattr: u8,
         pub nvmsetid: U16,
         pub endgid: U16,
         pub nguid: [u8; 16],
         pub eui64: [u8; 8],
         pub lbaf: [LbaFormat; 16],
-        pub reserved_192: [u8; 3904],
+        [reserved_192: [u8; 3904]],
     }
 
     /// Identify Controller of the NVM command set, 4,096 bytes: limits of its commands, as powers
@@ -200,7 +200,7 @@ layout! {
         pub dmrl: u8,
         pub dmrsl: U32,
         pub dmsl: U64,
-        pub reserved_16: [u8; 4080],
+        [reserved_16: [u8; 4080]],
     }
 
     /// Identify Namespace for all command sets, 4,096 bytes.
@@ -212,12 +212,12 @@ layout! {
         pub fpi: u8,
         pub anagrpid: U32,
         pub nsattr: u8,
-        pub reserved_9: u8,
+        [reserved_9: u8],
         pub nvmsetid: U16,
         pub endgid: U16,
         /// Bit 0: ready.
         pub nstat: u8,
-        pub reserved_15: [u8; 4081],
+        [reserved_15: [u8; 4081]],
     }
 
     /// LBA format: bytes of a block.

@@ -1,10 +1,12 @@
 //! Macro for structures with the memory layout of their specification.
 
-/// Defines structures of little-endian fields without gaps; the size in bytes follows the name.
-/// They can be read from bytes without conversion; their default is all zeros. (Arrays of more than
-/// 32 elements have no `Default`.)
+/// Defines structures of little-endian fields; the size in bytes follows the name, and reserved
+/// fields stand in brackets. They can be read from bytes without conversion; their default is all
+/// zeros. (Arrays of more than 32 elements have no `Default`.)
 macro_rules! layout {
-    ($($(#[$meta:meta])* $vis:vis struct $name:ident: $bytes:literal $fields:tt)*) => {$(
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident: $bytes:literal {
+        $($(#[$about:meta])* $(pub $field:ident: $kind:ty)? $([$gap:ident: $unused:ty])?,)*
+    })*) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[derive(
@@ -15,7 +17,9 @@ macro_rules! layout {
             zerocopy::Unaligned,
         )]
         #[repr(C)]
-        $vis struct $name $fields
+        $vis struct $name {
+            $($(#[$about])* $(pub $field: $kind)? $(#[doc(hidden)] pub $gap: $unused)?,)*
+        }
 
         impl Default for $name {
             fn default() -> Self {

@@ -71,8 +71,7 @@ layout! {
         pub spare_threshold: u8,
         /// Per cent, up to 255.
         pub percentage_used: u8,
-        #[doc(hidden)]
-        pub reserved_6: [u8; 26],
+        [reserved_6: [u8; 26]],
         /// Units of 512,000 bytes.
         pub data_units_read: U128,
         /// Units of 512,000 bytes.
@@ -103,8 +102,7 @@ layout! {
         pub throttle_count: [U32; 2],
         /// Seconds of light and heavy throttling.
         pub throttle_seconds: [U32; 2],
-        #[doc(hidden)]
-        pub reserved_232: [u8; 280],
+        [reserved_232: [u8; 280]],
     }
 
     /// Entry of the error log, 64 bytes.
@@ -124,20 +122,17 @@ layout! {
         pub lba: U64,
         /// Namespace.
         pub nsid: U32,
-        #[doc(hidden)]
-        pub reserved_28: [u8; 36],
+        [reserved_28: [u8; 36]],
     }
 
     /// Firmware Slot Information, 512 bytes.
     pub struct FirmwareSlots: 512 {
         /// Active slot in bits 2:0, slot of the next reset in bits 6:4.
         pub active: u8,
-        #[doc(hidden)]
-        pub reserved_1: [u8; 7],
+        [reserved_1: [u8; 7]],
         /// Firmware revision of each slot.
         pub revisions: [[u8; 8]; 7],
-        #[doc(hidden)]
-        pub reserved_64: [u8; 448],
+        [reserved_64: [u8; 448]],
     }
 
     /// Commands Supported and Effects, 4,096 bytes.
@@ -146,8 +141,7 @@ layout! {
         pub admin: [U32; 256],
         /// Effects of I/O commands, by opcode.
         pub io: [U32; 256],
-        #[doc(hidden)]
-        pub reserved_2048: [u8; 2048],
+        [reserved_2048: [u8; 2048]],
     }
 
     /// Sanitize Status, 512 bytes.
@@ -163,8 +157,7 @@ layout! {
         pub estimated_seconds: [U32; 3],
         /// The same estimates without deallocation afterwards.
         pub estimated_seconds_kept: [U32; 3],
-        #[doc(hidden)]
-        pub reserved_32: [u8; 480],
+        [reserved_32: [u8; 480]],
     }
 
     /// Result of a device self-test, 28 bytes.
@@ -176,14 +169,12 @@ layout! {
         pub segment: u8,
         /// Valid fields among the following.
         pub valid: u8,
-        #[doc(hidden)]
-        pub reserved_3: u8,
+        [reserved_3: u8],
         /// End of the self-test, in hours with power.
         pub power_on_hours: U64,
         /// Namespace that was tested.
         pub nsid: U32,
-        #[doc(hidden)]
-        pub reserved_16: [u8; 12],
+        [reserved_16: [u8; 12]],
     }
 
     /// Device Self-test, 564 bytes.
@@ -192,8 +183,7 @@ layout! {
         pub current: u8,
         /// Progress in per cent.
         pub percent: u8,
-        #[doc(hidden)]
-        pub reserved_2: U16,
+        [reserved_2: U16],
         /// Results, newest first.
         pub results: [SelfTestResult; SELF_TESTS],
     }
@@ -202,14 +192,12 @@ layout! {
     pub struct TelemetryHeader: 512 {
         /// Log page identifier.
         pub page: u8,
-        #[doc(hidden)]
-        pub reserved_1: [u8; 4],
+        [reserved_1: [u8; 4]],
         /// IEEE OUI.
         pub oui: [u8; 3],
         /// Last block of data areas 1, 2 and 3.
         pub last_blocks: [U16; 3],
-        #[doc(hidden)]
-        pub reserved_14: [u8; 366],
+        [reserved_14: [u8; 366]],
         /// Host-initiated data: scope and generation.
         pub host: [u8; 2],
         /// Controller-initiated data: availability and generation.
@@ -222,12 +210,12 @@ layout! {
     #[expect(missing_docs, reason = "the specification's fields")]
     pub struct PersistentHeader: 512 {
         pub page: u8,
-        pub reserved_1: [u8; 3],
+        [reserved_1: [u8; 3]],
         pub events: U32,
         /// Bytes of the whole log.
         pub bytes: U64,
         pub revision: u8,
-        pub reserved_17: u8,
+        [reserved_17: u8],
         /// Bytes of the header after this field.
         pub header_bytes: U16,
         pub timestamp: U64,
@@ -240,7 +228,7 @@ layout! {
         pub subnqn: [u8; 256],
         pub generation: U16,
         pub context: U32,
-        pub reserved_378: [u8; 102],
+        [reserved_378: [u8; 102]],
         /// Bitmap of the supported event types.
         pub supported: [u8; 32],
     }
@@ -253,14 +241,12 @@ layout! {
         pub revision: u8,
         /// Bytes of this header after this field.
         pub header_bytes: u8,
-        #[doc(hidden)]
-        pub reserved_3: u8,
+        [reserved_3: u8],
         /// Controller identifier.
         pub cntlid: U16,
         /// Time in the format of [`Feature::Timestamp`](super::Feature::Timestamp).
         pub timestamp: U64,
-        #[doc(hidden)]
-        pub reserved_14: [u8; 6],
+        [reserved_14: [u8; 6]],
         /// Vendor-specific bytes.
         pub vendor_bytes: U16,
         /// Bytes of data.
@@ -273,8 +259,7 @@ layout! {
         pub changes: U64,
         /// Number of groups.
         pub groups: U16,
-        #[doc(hidden)]
-        pub reserved_10: [u8; 6],
+        [reserved_10: [u8; 6]],
     }
 
     /// Group of namespaces in that log, 32 bytes; the numbers of its namespaces follow.
@@ -287,8 +272,7 @@ layout! {
         pub changes: U64,
         /// Code of the access state.
         pub state: u8,
-        #[doc(hidden)]
-        pub reserved_17: [u8; 15],
+        [reserved_17: [u8; 15]],
     }
 
     /// OCP's SMART / Health Information Extended (C0h), 512 bytes.
@@ -313,12 +297,12 @@ layout! {
         pub version: [u8; 6],
         pub pcie_correctable: U64,
         pub incomplete_shutdowns: U32,
-        pub reserved_116: [u8; 4],
+        [reserved_116: [u8; 4]],
         pub free_percent: u8,
-        pub reserved_121: [u8; 7],
+        [reserved_121: [u8; 7]],
         pub capacitor_percent: U16,
         pub nvme_errata: [u8; 4],
-        pub reserved_134: [u8; 2],
+        [reserved_134: [u8; 2]],
         pub unaligned_io: U64,
         pub security_version: U64,
         pub total_nuse: U64,
@@ -331,10 +315,10 @@ layout! {
         pub die_failure_tolerance: U16,
         pub dies_offline: U16,
         pub temperature_max_c: u8,
-        pub reserved_223: u8,
+        [reserved_223: u8],
         pub erases_mean: U64,
         pub command_timeouts: U32,
-        pub reserved_236: [u8; 258],
+        [reserved_236: [u8; 258]],
         pub log_version: U16,
         pub guid: [u8; 16],
     }
@@ -344,23 +328,23 @@ layout! {
     #[expect(missing_docs, reason = "the specification's names")]
     pub struct OcpLatency: 512 {
         pub status: u8,
-        pub reserved_1: u8,
+        [reserved_1: u8],
         pub bucket_timer: U16,
         pub bucket_timer_threshold: U16,
         pub thresholds: [u8; 4],
         pub config: U16,
         pub minimum_window: u8,
-        pub reserved_13: [u8; 19],
+        [reserved_13: [u8; 19]],
         pub active_counters: [[U32; 4]; 4],
         pub active_stamps: [[U64; 3]; 4],
         pub active_latencies: [[U16; 3]; 4],
         pub active_units: U16,
-        pub reserved_218: [u8; 22],
+        [reserved_218: [u8; 22]],
         pub static_counters: [[U32; 4]; 4],
         pub static_stamps: [[U64; 3]; 4],
         pub static_latencies: [[U16; 3]; 4],
         pub static_units: U16,
-        pub reserved_426: [u8; 68],
+        [reserved_426: [u8; 68]],
         pub log_version: U16,
         pub guid: [u8; 16],
     }
@@ -374,8 +358,7 @@ layout! {
         /// Latency that the model gave divided by the latency of the answers, in hundredths of a
         /// percent; 0 before the first answer.
         pub kept_up: U16,
-        #[doc(hidden)]
-        pub reserved_18: [u8; 46],
+        [reserved_18: [u8; 46]],
     }
 }
 

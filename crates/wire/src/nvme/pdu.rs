@@ -115,11 +115,11 @@ impl Digests {
 layout! {
     /// Common part of all headers.
     struct Common: 8 {
-        kind: u8,
-        flags: u8,
-        header_bytes: u8,
-        data_offset: u8,
-        pdu_bytes: U32,
+        pub kind: u8,
+        pub flags: u8,
+        pub header_bytes: u8,
+        pub data_offset: u8,
+        pub pdu_bytes: U32,
     }
 
     /// Fields of an initialization request or response.
@@ -145,7 +145,7 @@ layout! {
         pub offset: U32,
         /// Number of bytes.
         pub bytes: U32,
-        reserved: U32,
+        [reserved: U32],
     }
 
     /// Fields of a termination request.
@@ -154,7 +154,7 @@ layout! {
         pub status: U16,
         /// Details: the offset of the wrong field, or the wrong digest.
         pub information: U32,
-        reserved: [u8; 10],
+        [reserved: [u8; 10]],
     }
 }
 
@@ -361,24 +361,26 @@ fn take<T: FromBytes>(fields: &[u8]) -> Result<T, Fault> {
 #[inline]
 pub fn encode(out: &mut Vec<u8>, pdu: &Pdu<'_>, digests: Digests) {
     let none = &[][..];
-    match pdu {
-        Pdu::IcReq(init) => put(out, PduType::IcReq, 0, init.as_bytes(), none, digests),
-        Pdu::IcResp(init) => put(out, PduType::IcResp, 0, init.as_bytes(), none, digests),
-        Pdu::HostTerm(term) => put(out, PduType::HostTerm, 0, term.as_bytes(), none, digests),
-        Pdu::ControllerTerm(term) => {
-            put(out, PduType::ControllerTerm, 0, term.as_bytes(), none, digests);
-        }
-        Pdu::Command(sqe, data) => {
-            put(out, PduType::Command, 0, sqe.as_bytes(), data.bytes, digests);
-        }
-        Pdu::Response(cqe) => put(out, PduType::Response, 0, cqe.as_bytes(), none, digests),
+    let (kind, flags, fields, data) = match pdu {
+        Pdu::IcReq(init) => (PduType::IcReq, 0, init.as_bytes(), none),
+        Pdu::IcResp(init) => (PduType::IcResp, 0, init.as_bytes(), none),
+        Pdu::HostTerm(term) => (PduType::HostTerm, 0, term.as_bytes(), none),
+        Pdu::ControllerTerm(term) => (PduType::ControllerTerm, 0, term.as_bytes(), none),
+        Pdu::Command(sqe, data) => (PduType::Command, 0, sqe.as_bytes(), data.bytes),
+        Pdu::Response(cqe) => (PduType::Response, 0, cqe.as_bytes(), none),
         Pdu::DataToController(head, flags, data) => {
-            put(out, PduType::DataToController, *flags, head.as_bytes(), data.bytes, digests);
+            (PduType::DataToController, *flags, head.as_bytes(), data.bytes)
         }
         Pdu::DataToHost(head, flags, data) => {
-            put(out, PduType::DataToHost, *flags, head.as_bytes(), data.bytes, digests);
+            (PduType::DataToHost, *flags, head.as_bytes(), data.bytes)
         }
-        Pdu::R2t(r2t) => put(out, PduType::R2t, 0, r2t.as_bytes(), none, digests),
+        Pdu::R2t(r2t) => (PduType::R2t, 0, r2t.as_bytes(), none),
+    };
+    let digests = if kind.is_bare() { Digests::default() } else { digests };
+    put_head(out, kind, flags, fields, data.len(), digests);
+    out.extend_from_slice(data);
+    if digests.data && !data.is_empty() {
+        out.extend_from_slice(&crc32c(data).to_le_bytes());
     }
 }
 
@@ -410,16 +412,6 @@ pub fn encode_data_with<E>(
         out.extend_from_slice(&digest.to_le_bytes());
     }
     Ok(())
-}
-
-#[inline]
-fn put(out: &mut Vec<u8>, kind: PduType, flags: u8, fields: &[u8], data: &[u8], digests: Digests) {
-    let digests = if kind.is_bare() { Digests::default() } else { digests };
-    put_head(out, kind, flags, fields, data.len(), digests);
-    out.extend_from_slice(data);
-    if digests.data && !data.is_empty() {
-        out.extend_from_slice(&crc32c(data).to_le_bytes());
-    }
 }
 
 #[inline(always)]

@@ -38,12 +38,12 @@ layout! {
     pub struct EnduranceGroupLog: 512 {
         pub critical_warning: u8,
         pub features: u8,
-        pub reserved_2: u8,
+        [reserved_2: u8],
         pub available_spare: u8,
         pub spare_threshold: u8,
         pub percentage_used: u8,
         pub domain: U16,
-        pub reserved_8: [u8; 24],
+        [reserved_8: [u8; 24]],
         pub endurance_estimate: U128,
         /// Units of 10^9 bytes, rounded up, as the next two fields.
         pub data_units_read: U128,
@@ -55,7 +55,7 @@ layout! {
         pub error_entries: U128,
         pub capacity: U128,
         pub free_capacity: U128,
-        pub reserved_192: [u8; 320],
+        [reserved_192: [u8; 320]],
     }
 
     /// Header of the configurations log (20h), 16 bytes.
@@ -64,12 +64,10 @@ layout! {
         pub last: U16,
         /// Version of the layout.
         pub version: u8,
-        #[doc(hidden)]
-        pub reserved_3: u8,
+        [reserved_3: u8],
         /// Bytes of the whole log.
         pub bytes: U32,
-        #[doc(hidden)]
-        pub reserved_8: U64,
+        [reserved_8: U64],
     }
 
     /// Configuration, 64 bytes; descriptors of its handles follow, 4 bytes each, of which the first
@@ -94,8 +92,7 @@ layout! {
         pub unit_bytes: U64,
         /// Time after which a reclaim unit is closed, seconds; 0: never.
         pub time_limit: U32,
-        #[doc(hidden)]
-        pub reserved_28: [u8; 36],
+        [reserved_28: [u8; 36]],
     }
 
     /// Statistics (22h), 64 bytes.
@@ -106,8 +103,7 @@ layout! {
         pub media_bytes: U128,
         /// Bytes of the media that were erased.
         pub erased_bytes: U128,
-        #[doc(hidden)]
-        pub reserved_48: [u8; 16],
+        [reserved_48: [u8; 16]],
     }
 
     /// Event (23h), 64 bytes.
@@ -125,20 +121,17 @@ layout! {
         pub nsid: U32,
         /// Flags of "media reallocated": bit 0, the address is valid.
         pub moved_flags: u8,
-        #[doc(hidden)]
-        pub reserved_17: u8,
+        [reserved_17: u8],
         /// Number of blocks moved ("media reallocated").
         pub moved_blocks: U16,
         /// First block moved ("media reallocated").
         pub moved_lba: U64,
-        #[doc(hidden)]
-        pub reserved_28: U32,
+        [reserved_28: U32],
         /// Reclaim group.
         pub group: U16,
         /// Reclaim unit handle.
         pub handle: u8,
-        #[doc(hidden)]
-        pub reserved_35: [u8; 29],
+        [reserved_35: [u8; 29]],
     }
 
     /// Status of a handle, 32 bytes; a header of 16 bytes precedes the list and holds the number of
@@ -152,8 +145,7 @@ layout! {
         pub time_left: U32,
         /// Logical blocks that can still be written to the reclaim unit (RUAMW).
         pub blocks_left: U64,
-        #[doc(hidden)]
-        pub reserved_16: [u8; 16],
+        [reserved_16: [u8; 16]],
     }
 }
 

@@ -55,12 +55,10 @@ layout! {
         pub kind: u8,
         /// Number of controllers that follow.
         pub controllers: U16,
-        #[doc(hidden)]
-        pub reserved_7: [u8; 2],
+        [reserved_7: [u8; 2]],
         /// 1 if registrations and reservation outlast a loss of power.
         pub persists: u8,
-        #[doc(hidden)]
-        pub reserved_10: [[u8; 27]; 2],
+        [reserved_10: [[u8; 27]; 2]],
     }
 
     /// Controller of a registered host.
@@ -69,14 +67,12 @@ layout! {
         pub controller: U16,
         /// Bit 0: the host holds the reservation.
         pub status: u8,
-        #[doc(hidden)]
-        pub reserved_3: [u8; 5],
+        [reserved_3: [u8; 5]],
         /// The host's key.
         pub key: U64,
         /// The host's identifier.
         pub host: [u8; 16],
-        #[doc(hidden)]
-        pub reserved_32: [u8; 32],
+        [reserved_32: [u8; 32]],
     }
 
     /// Notice of the Reservation Notification log.
@@ -87,11 +83,9 @@ layout! {
         pub kind: u8,
         /// Number of further notices in the log.
         pub more: u8,
-        #[doc(hidden)]
-        pub reserved_10: [u8; 2],
+        [reserved_10: [u8; 2]],
         /// The namespace.
         pub nsid: U32,
-        #[doc(hidden)]
-        pub reserved_16: [[u8; 24]; 2],
+        [reserved_16: [[u8; 24]; 2]],
     }
 }

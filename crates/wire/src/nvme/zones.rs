@@ -37,7 +37,7 @@ layout! {
         pub zrwafg: U16,
         pub zrwasz: U16,
         pub zrwacap: u8,
-        pub reserved_53: [u8; 2763],
+        [reserved_53: [u8; 2763]],
         pub lbafe: [ZoneFormat; 64],
         pub vs: [u8; 256],
     }
@@ -48,16 +48,14 @@ layout! {
         pub zone_blocks: U64,
         /// Size of a zone descriptor extension, in units of 64 bytes.
         pub extension: u8,
-        #[doc(hidden)]
-        pub reserved_9: [u8; 7],
+        [reserved_9: [u8; 7]],
     }
 
     /// Header of a zone report; zone descriptors follow.
     pub struct ZoneReport: 64 {
         /// Number of zones of the report.
         pub zones: U64,
-        #[doc(hidden)]
-        pub reserved_8: [u8; 56],
+        [reserved_8: [u8; 56]],
     }
 
     /// Zone descriptor.
@@ -68,24 +66,21 @@ layout! {
         pub state: u8,
         /// Attributes, and information about them.
         pub attributes: [u8; 2],
-        #[doc(hidden)]
-        pub reserved_4: [u8; 4],
+        [reserved_4: [u8; 4]],
         /// Writable blocks.
         pub capacity: U64,
         /// First block of the zone.
         pub start: U64,
         /// Write pointer; all ones if the zone has none.
         pub write_pointer: U64,
-        #[doc(hidden)]
-        pub reserved_32: [u8; 32],
+        [reserved_32: [u8; 32]],
     }
 
     /// Changed Zone List.
     pub struct ChangedZones: 4096 {
         /// Number of zones in the list; all ones if the list is too short for them.
         pub count: U16,
-        #[doc(hidden)]
-        pub reserved_2: [u8; 6],
+        [reserved_2: [u8; 6]],
         /// First block of each changed zone.
         pub starts: [U64; CHANGED_ZONES_MAX],
     }
