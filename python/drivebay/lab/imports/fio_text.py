@@ -71,7 +71,12 @@ _BANDWIDTH = re.compile(
     rf"\s*bw \(.{{1,12}}\)\s*: min={_N}, max={_N}, per=.{{1,12}}%, avg={_N}, stdev={_N}"
     r"(?:, samples=(\d{1,9}))?"
 )
-_CPU = re.compile(r"\s*cpu\s*: usr=(\d{1,9}\.\d{1,3})%, sys=(\d{1,9}\.\d{1,3})%")
+_CPU = re.compile(r"\s*cpu\s*: usr=(\d{1,9}\.\d{1,3})%, sys=(\d{1,9}\.\d{1,3})%, ctx=(\d{1,15})")
+_DISK = re.compile(
+    r"\s+(\S{1,80}): ios=(\d{1,17})/(\d{1,17}), "
+    r"(?:sectors=[\d/]{3,40}, )?merge=(\d{1,17})/(\d{1,17})"
+)
+_COUNTED = ("read_ios", "write_ios", "read_merges", "write_merges")
 _COMMAND = re.compile(r"(?:^|[\s/#$`])fio((?: +\S{1,300}){1,80})")
 _OPTION = re.compile(r"--([a-z_]{2,40})(?:[= ]\s*([^\s-]\S{0,299}))?")
 _JOB_FILE = re.compile(r"([a-z_]{2,40})\s?=\s?(\S{1,300})")
@@ -98,13 +103,15 @@ class Block:
 @dataclass
 class Run:
     """One run of fio: the loads that it announces, by job and group, and the jobs' results.
-    `told` are the options of the command line or job file before it."""
+    `told` are the options of the command line or job file before it, `disks` have the I/Os that
+    the system counted."""
 
     version: str = "fio"
     time: str | None = None
     headers: dict[tuple[str, int], list[dict[str, str]]] = field(default_factory=dict)
     blocks: dict[tuple[str, str, int, str], Block] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
+    disks: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
@@ -150,7 +157,8 @@ def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
         for entry in entries if fits else []:
             if entry["job options"]:
                 entry["job options"] = {**run.told, **entry["job options"]}
-        yield {"fio version": run.version, "jobs": entries}, fits and "rw" in run.told
+        document = {"fio version": run.version, "jobs": entries, "disk_util": run.disks}
+        yield document, fits and "rw" in run.told
 
 
 def _told(line: str) -> dict[str, str] | None:
@@ -197,6 +205,9 @@ def _runs(text: str) -> list[Run]:
             run.blocks[host, name, group, begins["pid"]] = block
             run.time = run.time or begins["time"]
             way = ""
+        elif found := _DISK.match(line):
+            counts = zip(_COUNTED, map(int, found.groups()[1:]), strict=True)
+            run.disks.append({"name": found[1], **dict(counts)})
         elif block is not None:
             way, listed = _take(block, line, way, listed)
     return runs
@@ -249,7 +260,7 @@ def _take(block: Block, line: str, way: str, listed: str) -> tuple[str, str]:
         number = int(found[5] or entry[way]["runtime"] // SAMPLE_MS)
         entry[way] |= {**dict(rates), "bw_samples": number}
     elif found := _CPU.match(line):
-        entry |= {"usr_cpu": float(found[1]), "sys_cpu": float(found[2])}
+        entry |= {"usr_cpu": float(found[1]), "sys_cpu": float(found[2]), "ctx": int(found[3])}
     elif found := _DEPTHS.match(line):
         levels = re.findall(r"(>=64|\d{1,2})=\s*(\d{1,3}(?:\.\d)?)%", found[1])
         entry["iodepth_level"] = {level: float(share) for level, share in levels}

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from drivebay.definitions.fio_options import SYNCHRONOUS
 from drivebay.lab.fio_import.jobs import LAST_BIN_NS
-from drivebay.lab.judge.evidence import WHOLE, Case, size
+from drivebay.lab.judge.evidence import KEPT_FEW, WHOLE, Case, size
 
 Verdict = Literal["shown", "likely", "cannot be told from this file", "excluded"]
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
@@ -24,7 +24,10 @@ FLASH_US = 8.0
 # Mean latency of small buffered I/Os below which memory answered most; guess.
 BUFFERED_US = 30.0
 SMALL_BYTES = 16 * 1024
-SPAN_SHOWN, SPAN_LIKELY, SPAN_LARGE = GIB, 2.2 * GIB, 64 * GIB
+# Share of the I/Os that reached the disk if all did, and the shortest run of which this holds: fio
+# stops counting a quarter of a second early. Guesses.
+KEPT_MOST, COUNTED_S = 0.9, 5
+SPAN_SHOWN, SPAN_LIKELY, SPAN_RANDOM, SPAN_LARGE = GIB, 2.2 * GIB, 4 * GIB, 64 * GIB
 NO_DRIVE = frozenset({"null", "net", "netsplice", "cpuio", "filecreate", "filestat"})
 IN_MEMORY = ("nullb", "ram", "zram", "shm/", "pmem")
 # Names of disks of cloud machines.
@@ -33,6 +36,10 @@ VOLUMES = ("xvd",)
 SLC_BYTES_LEAST = 2 * GIB
 # Shortest time of writes that alone is taken for steady; guess, SNIA's first rounds take it.
 STEADY_S = 1800
+# Shortest time that can show a steady state: five rounds of a minute (SNIA).
+ROUNDS_S = 300
+# Rate of large sequential writes, in bytes per second, that flash reaches in any state; guess.
+FLASH_RATE = 150e6
 PASSES = 2
 # Fewest I/Os above a percentile; guess: its error is then about a third.
 SAMPLES_LEAST = 10
@@ -43,7 +50,9 @@ EVEN = 0.03
 CAPS = (100, 120, 240, 500, 1100, 2300, 3000, 5000, 7500, 16000, 20000, 32000, 64000, 80000)
 BANDWIDTH_CAPS_MIB = (25, 60, 100, 125, 150, 200, 250, 500, 750, 900, 1000)
 # Rates that large requests reach at a link's limit, in MB/s: the link less its overhead.
+NETWORK = "Gigabit Ethernet"
 LINKS_MB = {
+    NETWORK: (108, 119),
     "SATA 3 Gbit/s": (255, 285),
     "SATA 6 Gbit/s": (515, 565),
     "10 Gbit Ethernet": (1090, 1200),
@@ -51,6 +60,8 @@ LINKS_MB = {
     "PCIe 4.0 x4": (6600, 7450),
     "PCIe 5.0 x4": (13300, 14900),
 }
+# A link never carries more than its limit: highest sample of a run at it, as a share of the mean.
+PEAK = 1.15
 BUSY, NEARLY_BUSY, IDLE = 90.0, 80.0, 60.0
 
 
@@ -81,7 +92,7 @@ def precondition(case: Case) -> Finding:
     --write_bw_log --log_avg_msec=1000 and a longer runtime
     """
     us = case.mean_us("read")
-    if case.engine in NO_DRIVE or case.engine == "rbd" or case.disk(VOLUMES):
+    if case.engine in NO_DRIVE or case.disk(IN_MEMORY + VOLUMES):
         return unknown("a network or a volume hides its drives")
     if case.reads_only:
         if case.prepared and case.span and case.prepared >= case.span:
@@ -96,6 +107,9 @@ def precondition(case: Case) -> Finding:
         return unknown(f"wrote {size(written)} for the jobs after it")
     if span and case.prepared >= PASSES * span:
         return excluded(f"earlier jobs wrote {size(case.prepared)} there")
+    is_sequential = case.load == "write" and case.block_bytes >= 2**16
+    if is_sequential and case.rate < FLASH_RATE:
+        return unknown(f"{size(case.rate)}/s of large writes is less than flash writes at any time")
     if span and span < WHOLE:
         passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
         if written <= span or case.job.duration_s <= 60:
@@ -103,7 +117,7 @@ def precondition(case: Case) -> Finding:
         if written >= PASSES * span and case.job.duration_s >= STEADY_S:
             return excluded(passes)
         return unknown(passes)
-    if case.job.duration_s >= STEADY_S:
+    if case.job.duration_s >= ROUNDS_S:
         return unknown(f"wrote for {case.job.duration_s:.0f} s, its span is not told")
     return likely(f"wrote {size(written)} in {case.job.duration_s:.0f} s, after no other job")
 
@@ -128,29 +142,40 @@ def cache(case: Case) -> Finding:
         return shown(f"{disk} is no drive")
     if disk := case.disk(("loop",)):
         return likely(f"{disk} has the page cache of its file")
-    way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
-    us, small = case.mean_us(way), case.block_bytes <= SMALL_BYTES
-    told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
-    if us is not None and us < MEMORY_US:
-        return shown(f"{told}: only memory answers as fast")
+    kept, small = case.on_disk, case.block_bytes <= SMALL_BYTES
+    counted = "" if kept is None else f"the disk got {kept:.0%} of the I/Os (disk_util)"
+    for way in case.ways:
+        us = case.mean_us(way)
+        if us is not None and us < MEMORY_US:
+            return shown(f"{way}s took {us:.1f} us (lat_ns.mean): only memory answers as fast")
     if case.rate > 16e9 and case.is_device:
         return shown(f"{size(case.rate)}/s is more than a drive's link carries")
+    way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
+    us = case.mean_us(way)
+    told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
+    is_random = case.reads_only and case.load.startswith("rand")
     synced = any(options.get(key, "0") != "0" for key in ("fsync", "fdatasync", "sync"))
+    if way == "write" and synced and direct is False:
+        return excluded("direct=0, but the writes were synced")
+    if kept is not None and kept < KEPT_FEW:
+        return shown(counted)
     if direct is False:
-        if us is not None and small and us < BUFFERED_US and not (way == "write" and synced):
+        if us is not None and small and us < BUFFERED_US:
             return shown(f"direct=0, and {told}")
-        if way == "write" and synced:
-            return excluded("direct=0, but the writes were synced")
-        if way == "read" and case.load == "randread" and us is not None and us >= 60 and small:
+        if is_random and kept is not None and kept >= KEPT_MOST:
+            return excluded(f"direct=0, but {counted}")
+        if is_random and us is not None and us >= 60 and small:
             return excluded(f"direct=0, but {told}")
         return likely(f"direct=0{', and ' + told if told else ''}")
     if us is not None and way == "read" and small and us < FLASH_US:
         return likely(f"{told}, less than a flash cell needs")
     if direct:
         return excluded(f"direct=1{', and ' + told if told else ''}")
+    if kept is not None and (kept >= KEPT_MOST or case.job.duration_s >= COUNTED_S):
+        return (excluded if kept >= KEPT_MOST else likely)(f"direct is not told, {counted}")
     if us is not None and small and (us < BUFFERED_US and way == "write"):
         return likely(f"direct is not told, and {told}")
-    if us is not None and way == "read" and case.load == "randread" and us >= 60:
+    if us is not None and is_random and us >= 60:
         return excluded(told)
     return unknown("the file does not tell direct=")
 
@@ -199,11 +224,13 @@ def throttle(case: Case) -> Finding:
         return shown(case.fall) if case.reads_only else unknown(f"{case.fall}{why}")
     samples, iops = case.samples(), case.job.ios / case.job.duration_s
     even = samples is not None and samples.deviation <= EVEN * samples.mean
-    mib = case.rate / 2**20
+    mib, mb = case.rate / 2**20, case.rate / 1e6
     for caps, figure, unit in ((CAPS, iops, "IOPS"), (BANDWIDTH_CAPS_MIB, mib, "MiB/s")):
         near = any(0.99 * cap <= figure <= 1.03 * cap for cap in caps)
         if even and near and case.disk(VOLUMES):
             return likely(f"a steady {figure:,.0f} {unit} is the limit of a volume")
+    if (same := case.same_rate) and not any(low <= mb <= high for low, high in LINKS_MB.values()):
+        return likely(same)
     if case.even:
         return excluded(case.even)
     if case.job.duration_s < HEAT_S:
@@ -232,7 +259,7 @@ def span(case: Case) -> Finding:
     told = f"size is {size(known)}"
     if known < SPAN_SHOWN:
         return (shown if random else likely)(f"{told}: a cache can hold it")
-    if known <= SPAN_LIKELY:
+    if known <= (SPAN_RANDOM if random else SPAN_LIKELY):
         return likely(f"{told}: a write buffer, SLC cache or map cache covers it")
     return (excluded if known >= SPAN_LARGE else unknown)(told)
 
@@ -286,6 +313,8 @@ def depth(case: Case) -> Finding:
     if case.engine in SYNCHRONOUS and each and each > 1:
         return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
     single, mean = case.level("1"), case.job.outstanding
+    if case.serial_ns:
+        return shown(f"each of {each} I/Os ended in its submission, {case.serial_ns / 1e3:.0f} us")
     if each and each > 1 and single is not None and single >= 90:
         return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
     if each and each > 1 and case.engine == "libaio" and case.is_direct is False:
@@ -300,6 +329,9 @@ def depth(case: Case) -> Finding:
             return excluded(f"{reached:.0f} % at 64 or more (iodepth_level)")
         return unknown("no latencies show how many I/Os were outstanding")
     told = f"{mean:.3g} I/Os were outstanding (lat_ns.mean times iops) of {asked:,} asked for"
+    level = ">=64" if each and each >= 64 else str(2 ** ((each or 1).bit_length() - 1))
+    if (reached := case.level(level)) is not None and reached >= 90 and mean < 0.75 * asked:
+        return unknown(f"{told}, but {reached:.0f} % at {level} or more (iodepth_level)")
     if mean < 0.5 * asked:
         return shown(told)
     return (unknown if mean < 0.75 * asked else excluded)(told)
@@ -323,6 +355,8 @@ def bound(case: Case) -> Finding:
     options, cpu = case.job.options, case.cpu()
     if case.engine in NO_DRIVE or case.disk(IN_MEMORY):
         return shown("no drive was asked: the host sets the rate")
+    if case.on_disk is not None and case.on_disk < KEPT_FEW and case.reads_only:
+        return shown("memory answered the reads: the host sets the rate")
     polls = any(key in options for key in ("hipri", "sqthread_poll")) or case.engine == "spdk"
     if cpu is not None and cpu >= BUSY and not polls:
         return shown(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
@@ -334,8 +368,13 @@ def bound(case: Case) -> Finding:
         )
     megabytes = case.rate / 1e6
     one_way = case.reads_only or case.writes_only
+    samples = case.samples()
+    alone = samples is not None and case.job.threads == 1
+    steady = not alone or samples.highest <= PEAK * samples.mean
+    local = bool(case.disks) and not case.is_remote
     for link, (low, high) in LINKS_MB.items():
-        if low <= megabytes <= high and case.block_bytes >= 2**16 and one_way and not waits:
+        fits = low <= megabytes <= high and steady and not (local and link == NETWORK)
+        if fits and case.block_bytes >= 2**16 and one_way and not waits:
             return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
     for key in ("zero_buffers", "buffer_compress_percentage", "dedupe_percentage", "verify"):
         if options.get(key, "0") not in ("0", "off", "null"):
