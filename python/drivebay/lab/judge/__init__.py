@@ -15,7 +15,7 @@ from pathlib import Path
 
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
-from drivebay.lab.imports import recognized
+from drivebay.lab.imports import fitting, recognized
 from drivebay.lab.judge.evidence import Case, cases
 from drivebay.lab.judge.rules import ORDER, RULES, Rule, Verdict
 from drivebay.results.reading import Result
@@ -85,8 +85,10 @@ def of_result(result: Result) -> list[Judgement]:
 
 
 def _cases(path: Path) -> list[Case]:
-    importer = recognized([path])
-    if not importer.name.startswith("fio"):
+    fits = fitting(path, "judge reads fio's JSON or text") if path.is_file() else []
+    importer = next((one for one in fits if one.name.startswith("fio")), None)
+    if importer is None:
+        importer = recognized([path])
         raise UserError(
             f"{printable(str(path))} cannot be judged: it is {importer.form} of {importer.program}",
             "judge reads fio's JSON or text",

@@ -225,7 +225,7 @@ class Case:
         size = number_of(text.partition("-")[0], kb_base=base)
         if size and size >= self.block_bytes:
             return size * (1 if "filename" in options else self.job.threads)
-        if self.is_device and (self.complete or text == "100%"):
+        if self.is_device and (text == "100%" or (self.complete and not text)):
             return WHOLE
         step = self.job.threads * max(ROUND_BYTES, 64 * self.block_bytes)
         return None if text or self.moved % step else self.moved

@@ -50,9 +50,8 @@ EVEN = 0.03
 CAPS = (100, 120, 240, 500, 1100, 2300, 3000, 5000, 7500, 16000, 20000, 32000, 64000, 80000)
 BANDWIDTH_CAPS_MIB = (25, 60, 100, 125, 150, 200, 250, 500, 750, 900, 1000)
 # Rates that large requests reach at a link's limit, in MB/s: the link less its overhead.
-NETWORK = "Gigabit Ethernet"
 LINKS_MB = {
-    NETWORK: (108, 119),
+    "Gigabit Ethernet": (108, 119),
     "SATA 3 Gbit/s": (255, 285),
     "SATA 6 Gbit/s": (515, 565),
     "10 Gbit Ethernet": (1090, 1200),
@@ -62,6 +61,8 @@ LINKS_MB = {
 }
 # A link never carries more than its limit: highest sample of a run at it, as a share of the mean.
 PEAK = 1.15
+# Engines and options that poll.
+POLLS = frozenset({"hipri", "sqthread_poll", "spdk", "xnvme"})
 BUSY, NEARLY_BUSY, IDLE = 90.0, 80.0, 60.0
 
 
@@ -94,6 +95,8 @@ def precondition(case: Case) -> Finding:
     us = case.mean_us("read")
     if case.engine in NO_DRIVE or case.disk(IN_MEMORY + VOLUMES):
         return unknown("a network or a volume hides its drives")
+    if "zonemode" in case.job.options:
+        return unknown("zones are written without garbage collection")
     if case.reads_only:
         if case.prepared and case.span and case.prepared >= case.span:
             return excluded(f"earlier jobs wrote {size(case.prepared)} there")
@@ -112,7 +115,7 @@ def precondition(case: Case) -> Finding:
         return unknown(f"{size(case.rate)}/s of large writes is less than flash writes at any time")
     if span and span < WHOLE:
         passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
-        if written <= span or case.job.duration_s <= 60:
+        if written < PASSES * span:
             return likely(f"{passes} in {case.job.duration_s:.0f} s, after no other job")
         if written >= PASSES * span and case.job.duration_s >= STEADY_S:
             return excluded(passes)
@@ -173,7 +176,7 @@ def cache(case: Case) -> Finding:
         return excluded(f"direct=1{', and ' + told if told else ''}")
     if kept is not None and (kept >= KEPT_MOST or case.job.duration_s >= COUNTED_S):
         return (excluded if kept >= KEPT_MOST else likely)(f"direct is not told, {counted}")
-    if us is not None and small and (us < BUFFERED_US and way == "write"):
+    if us is not None and small and us < FLASH_US:
         return likely(f"direct is not told, and {told}")
     if us is not None and is_random and us >= 60:
         return excluded(told)
@@ -313,7 +316,7 @@ def depth(case: Case) -> Finding:
     if case.engine in SYNCHRONOUS and each and each > 1:
         return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
     single, mean = case.level("1"), case.job.outstanding
-    if case.serial_ns:
+    if case.serial_ns and (case.cpu() or 0) < NEARLY_BUSY:
         return shown(f"each of {each} I/Os ended in its submission, {case.serial_ns / 1e3:.0f} us")
     if each and each > 1 and single is not None and single >= 90:
         return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
@@ -357,12 +360,12 @@ def bound(case: Case) -> Finding:
         return shown("no drive was asked: the host sets the rate")
     if case.on_disk is not None and case.on_disk < KEPT_FEW and case.reads_only:
         return shown("memory answered the reads: the host sets the rate")
-    polls = any(key in options for key in ("hipri", "sqthread_poll")) or case.engine == "spdk"
+    polls = not POLLS.isdisjoint({*options, case.engine})
     if cpu is not None and cpu >= BUSY and not polls:
         return shown(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
     busy = (case.job.outstanding or BUSY) / case.job.threads
     waits = any(key in options for key in ("rate", "rate_iops", "thinktime", "fsync", "fdatasync"))
-    if case.number("iodepth", 1) == 1 and busy < 0.5 and not waits:
+    if case.number("iodepth", 1) == 1 and busy < 0.5 and not waits and not polls:
         return shown(
             f"I/Os took {busy:.0%} of the time (lat_ns.mean times iops), the host the rest"
         )
@@ -371,9 +374,9 @@ def bound(case: Case) -> Finding:
     samples = case.samples()
     alone = samples is not None and case.job.threads == 1
     steady = not alone or samples.highest <= PEAK * samples.mean
-    local = bool(case.disks) and not case.is_remote
+    is_local = bool(case.disks) and not case.is_remote
     for link, (low, high) in LINKS_MB.items():
-        fits = low <= megabytes <= high and steady and not (local and link == NETWORK)
+        fits = low <= megabytes <= high and steady and not (is_local and "Ethernet" in link)
         if fits and case.block_bytes >= 2**16 and one_way and not waits:
             return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
     for key in ("zero_buffers", "buffer_compress_percentage", "dedupe_percentage", "verify"):
