@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
+from drivebay.common import documents
 from drivebay.definitions.fio_options import SYNCHRONOUS
 from drivebay.lab.fio_import.jobs import LAST_BIN_NS
 from drivebay.lab.judge.evidence import KEPT_FEW, WHOLE, Case, size
@@ -28,10 +29,11 @@ SMALL_BYTES = 16 * 1024
 # stops counting a quarter of a second early. Guesses.
 KEPT_MOST, COUNTED_S = 0.9, 5
 SPAN_SHOWN, SPAN_LIKELY, SPAN_RANDOM, SPAN_LARGE = GIB, 2.2 * GIB, 4 * GIB, 64 * GIB
-NO_DRIVE = frozenset({"null", "net", "netsplice", "cpuio", "filecreate", "filestat"})
-IN_MEMORY = ("nullb", "ram", "zram", "shm/", "pmem")
-# Names of disks of cloud machines.
-VOLUMES = ("xvd",)
+LISTS = documents.beside(__file__, "lists.toml")
+NO_DRIVE, POLLS = (frozenset(LISTS[key]) for key in ("no_drive", "polls"))
+IN_MEMORY, VOLUMES, NETWORKS = (tuple(LISTS[key]) for key in ("memory", "volumes", "networks"))
+# Rates that large requests reach at a link's limit, in MB/s: the link less its overhead.
+LINKS_MB: dict[str, tuple[float, float]] = LISTS["links_mb"]
 # Fewest bytes that fill an SLC cache; guess: the smallest known one has 3 GB (850 EVO).
 SLC_BYTES_LEAST = 2 * GIB
 # Shortest time of writes that alone is taken for steady; guess, SNIA's first rounds take it.
@@ -45,24 +47,8 @@ PASSES = 2
 SAMPLES_LEAST = 10
 # Shortest run in which heat can throttle a drive; guess.
 HEAT_S = 20
-EVEN = 0.03
-# IOPS that providers of volumes set as limits.
-CAPS = (100, 120, 240, 500, 1100, 2300, 3000, 5000, 7500, 16000, 20000, 32000, 64000, 80000)
-BANDWIDTH_CAPS_MIB = (25, 60, 100, 125, 150, 200, 250, 500, 750, 900, 1000)
-# Rates that large requests reach at a link's limit, in MB/s: the link less its overhead.
-LINKS_MB = {
-    "Gigabit Ethernet": (108, 119),
-    "SATA 3 Gbit/s": (255, 285),
-    "SATA 6 Gbit/s": (515, 565),
-    "10 Gbit Ethernet": (1090, 1200),
-    "PCIe 3.0 x4": (3150, 3650),
-    "PCIe 4.0 x4": (6600, 7450),
-    "PCIe 5.0 x4": (13300, 14900),
-}
 # A link never carries more than its limit: highest sample of a run at it, as a share of the mean.
 PEAK = 1.15
-# Engines and options that poll.
-POLLS = frozenset({"hipri", "sqthread_poll", "spdk", "xnvme"})
 BUSY, NEARLY_BUSY, IDLE = 90.0, 80.0, 60.0
 
 
@@ -117,9 +103,7 @@ def precondition(case: Case) -> Finding:
         passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
         if written < PASSES * span:
             return likely(f"{passes} in {case.job.duration_s:.0f} s, after no other job")
-        if written >= PASSES * span and case.job.duration_s >= STEADY_S:
-            return excluded(passes)
-        return unknown(passes)
+        return (excluded if case.job.duration_s >= STEADY_S else unknown)(passes)
     if case.job.duration_s >= ROUNDS_S:
         return unknown(f"wrote for {case.job.duration_s:.0f} s, its span is not told")
     return likely(f"wrote {size(written)} in {case.job.duration_s:.0f} s, after no other job")
@@ -151,7 +135,7 @@ def cache(case: Case) -> Finding:
         us = case.mean_us(way)
         if us is not None and us < MEMORY_US:
             return shown(f"{way}s took {us:.1f} us (lat_ns.mean): only memory answers as fast")
-    if case.rate > 16e9 and case.is_device:
+    if case.rate > 16e9 and case.place.startswith("/dev/"):
         return shown(f"{size(case.rate)}/s is more than a drive's link carries")
     way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
     us = case.mean_us(way)
@@ -167,19 +151,13 @@ def cache(case: Case) -> Finding:
             return shown(f"direct=0, and {told}")
         if is_random and kept is not None and kept >= KEPT_MOST:
             return excluded(f"direct=0, but {counted}")
-        if is_random and us is not None and us >= 60 and small:
-            return excluded(f"direct=0, but {told}")
         return likely(f"direct=0{', and ' + told if told else ''}")
-    if us is not None and way == "read" and small and us < FLASH_US:
+    if us is not None and small and us < FLASH_US and (way == "read" or not direct):
         return likely(f"{told}, less than a flash cell needs")
     if direct:
         return excluded(f"direct=1{', and ' + told if told else ''}")
     if kept is not None and (kept >= KEPT_MOST or case.job.duration_s >= COUNTED_S):
         return (excluded if kept >= KEPT_MOST else likely)(f"direct is not told, {counted}")
-    if us is not None and small and us < FLASH_US:
-        return likely(f"direct is not told, and {told}")
-    if us is not None and is_random and us >= 60:
-        return excluded(told)
     return unknown("the file does not tell direct=")
 
 
@@ -201,7 +179,7 @@ def slc(case: Case) -> Finding:
         return excluded("the job wrote nothing")
     if case.written < SLC_BYTES_LEAST:
         return excluded(f"it wrote {size(case.written)} (io_bytes), too little")
-    if case.fall and case.writes_only:
+    if case.fall and case.ways == ["write"]:
         return shown(case.fall)
     if case.even:
         return excluded(case.even)
@@ -225,15 +203,8 @@ def throttle(case: Case) -> Finding:
     if case.fall:
         why = ": heat, an SLC cache or garbage collection"
         return shown(case.fall) if case.reads_only else unknown(f"{case.fall}{why}")
-    samples, iops = case.samples(), case.job.ios / case.job.duration_s
-    even = samples is not None and samples.deviation <= EVEN * samples.mean
-    mib, mb = case.rate / 2**20, case.rate / 1e6
-    for caps, figure, unit in ((CAPS, iops, "IOPS"), (BANDWIDTH_CAPS_MIB, mib, "MiB/s")):
-        near = any(0.99 * cap <= figure <= 1.03 * cap for cap in caps)
-        if even and near and case.disk(VOLUMES):
-            return likely(f"a steady {figure:,.0f} {unit} is the limit of a volume")
-    if (same := case.same_rate) and not any(low <= mb <= high for low, high in LINKS_MB.values()):
-        return likely(same)
+    if case.same_rate:
+        return likely(f"{case.same_rate}: the limit of a volume")
     if case.even:
         return excluded(case.even)
     if case.job.duration_s < HEAT_S:
@@ -309,32 +280,33 @@ def depth(case: Case) -> Finding:
     To settle it: run it again with --ioengine=io_uring --direct=1 and without rate or
     thinktime
     """
-    options, asked, each = case.job.options, case.depth, case.number("iodepth", 1)
+    options, each = case.job.options, case.number("iodepth", 1)
     for key in ("rate", "rate_iops", "thinktime", "latency_target"):
         if options.get(key, "0").strip(",") not in ("", "0"):
             return shown(f"{key}={options[key]} limits the rate")
     if case.engine in SYNCHRONOUS and each and each > 1:
         return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
     single, mean = case.level("1"), case.job.outstanding
-    if case.serial_ns and (case.cpu() or 0) < NEARLY_BUSY:
-        return shown(f"each of {each} I/Os ended in its submission, {case.serial_ns / 1e3:.0f} us")
+    if case.serial_us and (case.cpu() or 0) < NEARLY_BUSY:
+        return shown(f"each of {each} I/Os ended in its submission, {case.serial_us:.0f} us")
     if each and each > 1 and single is not None and single >= 90:
         return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
     if each and each > 1 and case.engine == "libaio" and case.is_direct is False:
         return shown(f"iodepth={each} with libaio and direct=0, which has one I/O at a time")
-    if asked is None:
+    if each is None:
         return unknown("the file does not tell iodepth=")
+    asked = each * case.job.threads
     if each == 1:
         return excluded("one I/O at a time was asked for")
+    level = ">=64" if each >= 64 else str(2 ** (each.bit_length() - 1))
+    is_full = (case.level(level) or 0) >= 90
+    if mean is None and is_full:
+        return excluded(f"at least 90 % at {level} or more (iodepth_level)")
     if mean is None:
-        reached = case.level(">=64") if each and each >= 64 else None
-        if reached is not None and reached >= 90:
-            return excluded(f"{reached:.0f} % at 64 or more (iodepth_level)")
         return unknown("no latencies show how many I/Os were outstanding")
     told = f"{mean:.3g} I/Os were outstanding (lat_ns.mean times iops) of {asked:,} asked for"
-    level = ">=64" if each and each >= 64 else str(2 ** ((each or 1).bit_length() - 1))
-    if (reached := case.level(level)) is not None and reached >= 90 and mean < 0.75 * asked:
-        return unknown(f"{told}, but {reached:.0f} % at {level} or more (iodepth_level)")
+    if is_full and mean < 0.75 * asked:
+        return unknown(f"{told}, but at least 90 % at {level} or more (iodepth_level)")
     if mean < 0.5 * asked:
         return shown(told)
     return (unknown if mean < 0.75 * asked else excluded)(told)
@@ -356,10 +328,9 @@ def bound(case: Case) -> Finding:
     --refill_buffers
     """
     options, cpu = case.job.options, case.cpu()
-    if case.engine in NO_DRIVE or case.disk(IN_MEMORY):
-        return shown("no drive was asked: the host sets the rate")
-    if case.on_disk is not None and case.on_disk < KEPT_FEW and case.reads_only:
-        return shown("memory answered the reads: the host sets the rate")
+    is_read = case.reads_only and case.on_disk is not None and case.on_disk < KEPT_FEW
+    if case.engine in NO_DRIVE or case.disk(IN_MEMORY) or is_read:
+        return shown("no drive answered: the host sets the rate")
     polls = not POLLS.isdisjoint({*options, case.engine})
     if cpu is not None and cpu >= BUSY and not polls:
         return shown(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
@@ -370,35 +341,34 @@ def bound(case: Case) -> Finding:
             f"I/Os took {busy:.0%} of the time (lat_ns.mean times iops), the host the rest"
         )
     megabytes = case.rate / 1e6
-    one_way = case.reads_only or case.writes_only
-    samples = case.samples()
-    alone = samples is not None and case.job.threads == 1
-    steady = not alone or samples.highest <= PEAK * samples.mean
-    is_local = bool(case.disks) and not case.is_remote
-    for link, (low, high) in LINKS_MB.items():
-        fits = low <= megabytes <= high and steady and not (is_local and "Ethernet" in link)
-        if fits and case.block_bytes >= 2**16 and one_way and not waits:
-            return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
+    if (link := _link(case)) and case.block_bytes >= 2**16 and len(case.ways) == 1 and not waits:
+        return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
     for key in ("zero_buffers", "buffer_compress_percentage", "dedupe_percentage", "verify"):
         if options.get(key, "0") not in ("0", "off", "null"):
             return likely(f"{key}={options[key]}".rstrip("="))
-    if cpu is not None and cpu >= NEARLY_BUSY and not polls:
-        return likely(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
     if cpu is not None and cpu < IDLE:
         return excluded(f"CPU {cpu:.0f} %, {megabytes:,.0f} MB/s is no link's limit")
     return unknown("the file does not tell how busy the host was")
 
 
+def _link(case: Case) -> str:
+    """The link whose limit a rate is; empty if it is none's. A link never carries more, and a disk
+    of this machine is on no network."""
+    samples, megabytes = case.samples(), case.rate / 1e6
+    if samples and case.job.threads == 1 and samples[1] > PEAK:
+        return ""
+    is_local = bool(case.disks) and not case.disk(NETWORKS)
+    fitting = (link for link, (low, high) in LINKS_MB.items() if low <= megabytes <= high)
+    return next((link for link in fitting if not (is_local and "Ethernet" in link)), "")
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A flaw: its physics and source, an innocent case that looks like it, and what to run to
-    settle it; the words are those of the function's docstring."""
+    """A flaw, and what to run to settle it, in the words of the function's docstring, which also
+    has the physics, its source, and an innocent case that looks like the flaw."""
 
     test: Callable[[Case], Finding]
     title: str
-    physics: str
-    source: str
-    false_alarm: str
     settle: str
 
     @property
@@ -408,10 +378,8 @@ class Rule:
 
 
 def _rule(test: Callable[[Case], Finding]) -> Rule:
-    """Reads the words of a rule from its docstring."""
-    parts = (" ".join(part.split()) for part in (test.__doc__ or "").strip().split("\n\n"))
-    title, *others = parts
-    return Rule(test, title.rstrip("."), *(part.partition(": ")[2] for part in others))
+    words = " ".join((test.__doc__ or "").split())
+    return Rule(test, words.partition(".")[0], words.rpartition("To settle it: ")[2])
 
 
 RULES = tuple(map(_rule, (precondition, cache, slc, throttle, span, percentiles, depth, bound)))
