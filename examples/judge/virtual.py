@@ -95,7 +95,7 @@ WHOLE: dict[str, object] = {"pattern": "sequential", "read_percent": 0, "block_b
 
 def slc() -> Made:
     """Long writes of drives with an SLC cache, short ones, and drives without one."""
-    sizes = [2**at for at in range(17, 22)]
+    sizes = [2**at for at in range(18, 23)]
     for name, depth, size in itertools.product(CACHED, DEPTHS, sizes):
         writes = {**WHOLE, "block_bytes": size, "queue_depth": depth}
         yield True, (drivebay.drive(name).device().run(Workload(**writes, duration_s=60)),), {}
@@ -108,7 +108,7 @@ def slc() -> Made:
 def throttle() -> Made:
     """Reads of warm and hot drives; those that begin hot are left out, as their rate is even. A
     stage that costs less than a fifth of the rate is no flaw: SNIA's steady state allows it."""
-    for name, ambient in itertools.product((*CACHED, *UNCACHED), range(25, 75, 2)):
+    for name, ambient in itertools.product((*CACHED, *UNCACHED), range(25, 76, 5)):
         device = drivebay.drive(name).with_(ambient_c=ambient).device()
         device.fill(0.2)
         device.rest(1800)
