@@ -184,7 +184,7 @@ def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
     entries = document.each("client_stats" if of_clients else "jobs")
     for entry in entries:
         name, host = printable(entry.text("jobname", "job")), entry.text("hostname", "")
-        if of_clients and name == ALL_CLIENTS and len(entries) > 1:
+        if name == ALL_CLIENTS and len(entries) > 1:
             continue
         if error := entry.count("error", 0):
             raise Unreadable(f"job {name} failed in fio with error {error}")

@@ -26,7 +26,7 @@ from typing import Any
 from drivebay.common.documents import printable
 from drivebay.definitions.fio_options import lacking
 from drivebay.lab.fio_import.importer import imported, phase
-from drivebay.lab.fio_import.jobs import ALIASES, ALL_CLIENTS, Job, jobs_of
+from drivebay.lab.fio_import.jobs import ALIASES, Job, jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile
@@ -123,11 +123,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     jobs: list[Job] = []
     phases: list[PhaseResult] = []
     for number, run in enumerate(runs):
-        blocks = [
-            block
-            for block in run.blocks.values()
-            if block.name != ALL_CLIENTS or len(run.blocks) == 1
-        ]
+        blocks = list(run.blocks.values())
         entries = [_entry(block, run, blocks) for block in blocks]
         for job in jobs_of(Part({"jobs": entries}), time_scale=time_scale):
             job.warnings.add("the text has no logs: nothing is known of single seconds")

@@ -85,14 +85,12 @@ def of_result(result: Result) -> list[Judgement]:
 
 
 def _cases(path: Path) -> list[Case]:
-    fits = fitting(path, "judge reads fio's JSON or text") if path.is_file() else []
-    importer = next((one for one in fits if one.name.startswith("fio")), None)
-    if importer is None:
-        importer = recognized([path])
-        raise UserError(
-            f"{printable(str(path))} cannot be judged: it is {importer.form} of {importer.program}",
-            "judge reads fio's JSON or text",
-        )
+    hint = "judge reads fio's JSON or text"
+    fits = (importer for importer in fitting(path, hint) if importer.name.startswith("fio"))
+    importer = next(fits, None) or recognized([path])
+    if not importer.name.startswith("fio"):
+        other = f"{importer.form} of {importer.program}"
+        raise UserError(f"{printable(str(path))} cannot be judged: it is {other}", hint)
     try:
         found = cases(path, importer)
     except Unreadable as problem:

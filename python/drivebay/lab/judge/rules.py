@@ -69,6 +69,7 @@ def precondition(case: Case) -> Finding:
     Physics: A drive that was erased, or written only in part, has free blocks: it writes
     without garbage collection. Random writes become steady after the whole span was written
     about twice. A drive answers reads of addresses that were never written without its flash.
+    Zones are written in order, without garbage collection.
 
     Source: SNIA Solid State Storage Performance Test Specification 2.0.1, preconditioning and
     steady state.
@@ -112,11 +113,12 @@ def precondition(case: Case) -> Finding:
 def cache(case: Case) -> Finding:
     """Memory answered instead of the drive.
 
-    Physics: Without direct=1 the page cache takes writes and keeps what was read. A read from
-    memory takes 1 to 3 us; over PCIe from flash at least 20 us, from Optane about 10 us.
+    Physics: Without direct=1 the page cache takes writes and keeps what was read, so that the
+    disk counts fewer I/Os than fio. A read from memory takes 1 to 3 us; over PCIe from flash at
+    least 20 us, from Optane about 10 us.
 
-    Source: fio's HOWTO, direct and invalidate; latencies: published figures of P4800X and
-    Z-NAND drives.
+    Source: fio's HOWTO, direct, invalidate and disk_util; latencies: published figures of
+    P4800X and Z-NAND drives.
 
     False alarm: Buffered reads of a file that is much larger than memory come from the drive.
 
@@ -190,12 +192,12 @@ def throttle(case: Case) -> Finding:
     """The drive or the volume was throttled.
 
     Physics: A hot drive slows down after tens of seconds, for reads too. Volumes of clouds
-    have limits in IOPS and MiB/s, which make the rate very even.
+    have limits in IOPS and MiB/s, which make reads and writes equally fast.
 
     Source: NVMe base specification 2.0, thermal management; limits of volumes: AWS gp3 (3,000
     IOPS, 125 MiB/s), Azure premium disks.
 
-    False alarm: A drive whose own rate is by chance within 1 % of such a limit.
+    False alarm: A network or a controller that reads and writes share limits both, too.
 
     To settle it: log the rate and the temperature per second (drivebay review --only
     thermal-write)
@@ -270,8 +272,10 @@ def percentiles(case: Case) -> Finding:
 def depth(case: Case) -> Finding:
     """The queue depth or the rate was not what was asked for.
 
-    Physics: A synchronous engine has one I/O at a time whatever iodepth says. By Little's law
-    the mean number outstanding is rate times mean latency. rate and thinktime limit the rate.
+    Physics: A synchronous engine has one I/O at a time whatever iodepth says. So has an
+    asynchronous one whose submissions wait: each of N I/Os then takes N submissions. By
+    Little's law the mean number outstanding is rate times mean latency. rate and thinktime
+    limit the rate.
 
     Source: fio's HOWTO, iodepth, ioengine, rate; Little 1961.
 
@@ -316,7 +320,7 @@ def bound(case: Case) -> Finding:
     """The host or the link set the rate.
 
     Physics: A thread that uses its whole CPU cannot submit more. A link carries its bits less
-    its coding and packets. Drives with compression write zeros and patterns faster.
+    its coding and packets, and never more. Drives with compression write zeros and patterns faster.
 
     Source: SATA 3.x and PCI Express base specifications; fio's usr_cpu and sys_cpu; SandForce
     controllers.
