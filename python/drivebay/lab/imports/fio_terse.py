@@ -19,7 +19,6 @@ from drivebay.lab.fio_import.jobs import jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile
-from drivebay.results.records import SERIES_SCHEMA
 from drivebay.targets.fio.figures import Part, Unreadable
 
 # Fields of a direction, by version of the format.
@@ -37,7 +36,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     jobs = jobs_of(Part(document), time_scale=time_scale)
     for job in jobs:
         job.warnings.add("terse output has no logs: nothing is known of single seconds")
-    made = [phase(job, workload_of(job), SERIES_SCHEMA.empty_table()) for job in jobs]
+    made = [phase(job, workload_of(job)) for job in jobs]
     return imported(path, document, jobs, made, importer.again)
 
 

@@ -10,8 +10,8 @@ and units, and so are minimum, maximum, mean and deviation of slat, clat and lat
 histogram. Without the line "NAME: (g=0): rw=..." pattern and queue depth are not known.
 
 Leaves out: shares of latencies below 10 ms ("lat (usec): 50=0.19%"), too coarse for percentiles;
-"bw" and "iops" lines, whose samples are of half a second, but for `documents_of`; lines that a
-mail program has wrapped.
+"bw" and "iops" lines, whose samples are of half a second, and "Disk stats", but for `documents_of`;
+lines that a mail program has wrapped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from drivebay.lab.fio_import.jobs import ALIASES, Job, jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile
-from drivebay.results.records import SERIES_SCHEMA, PhaseResult
+from drivebay.results.records import PhaseResult
 from drivebay.targets.fio.figures import Part, Unreadable
 
 WAYS = ("read", "write", "trim")
@@ -129,7 +129,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
             job.warnings.add("the text has no logs: nothing is known of single seconds")
             if job.options_hold:
                 job.warnings |= set(lacking(job.options))
-            made = phase(job, workload_of(job), SERIES_SCHEMA.empty_table())
+            made = phase(job, workload_of(job))
             same = [block for block in blocks if (block.name, block.group) == (job.name, job.group)]
             figures = same[0].figures if len(same) == 1 else {}
             scaled = {name: value * time_scale for name, value in figures.items()}

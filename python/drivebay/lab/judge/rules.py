@@ -177,8 +177,6 @@ def slc(case: Case) -> Finding:
     To settle it: write with --write_bw_log --log_avg_msec=1000 until the rate stays the same,
     and state both plateaus
     """
-    if case.reads_only:
-        return excluded("the job wrote nothing")
     if case.written < SLC_BYTES_LEAST:
         return excluded(f"it wrote {size(case.written)} (io_bytes), too little")
     if case.fall and case.ways == ["write"]:
@@ -288,20 +286,20 @@ def depth(case: Case) -> Finding:
     for key in ("rate", "rate_iops", "thinktime", "latency_target"):
         if options.get(key, "0").strip(",") not in ("", "0"):
             return shown(f"{key}={options[key]} limits the rate")
-    if case.engine in SYNCHRONOUS and each and each > 1:
+    if each is None:
+        return unknown("the file does not tell iodepth=")
+    if each == 1:
+        return excluded("one I/O at a time was asked for")
+    if case.engine in SYNCHRONOUS:
         return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
     single, mean = case.level("1"), case.job.outstanding
     if case.serial_us and (case.cpu() or 0) < NEARLY_BUSY:
         return shown(f"each of {each} I/Os ended in its submission, {case.serial_us:.0f} us")
-    if each and each > 1 and single is not None and single >= 90:
+    if single is not None and single >= 90:
         return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
-    if each and each > 1 and case.engine == "libaio" and case.is_direct is False:
+    if case.engine == "libaio" and case.is_direct is False:
         return shown(f"iodepth={each} with libaio and direct=0, which has one I/O at a time")
-    if each is None:
-        return unknown("the file does not tell iodepth=")
     asked = each * case.job.threads
-    if each == 1:
-        return excluded("one I/O at a time was asked for")
     level = ">=64" if each >= 64 else str(2 ** (each.bit_length() - 1))
     is_full = (case.level(level) or 0) >= 90
     if mean is None and is_full:
@@ -341,9 +339,7 @@ def bound(case: Case) -> Finding:
     busy = (case.job.outstanding or BUSY) / case.job.threads
     waits = any(key in options for key in ("rate", "rate_iops", "thinktime", "fsync", "fdatasync"))
     if case.number("iodepth", 1) == 1 and busy < 0.5 and not waits and not polls:
-        return shown(
-            f"I/Os took {busy:.0%} of the time (lat_ns.mean times iops), the host the rest"
-        )
+        return shown(f"I/Os took {busy:.0%} of the time (lat_ns.mean), the host the rest")
     megabytes = case.rate / 1e6
     if (link := _link(case)) and case.block_bytes >= 2**16 and len(case.ways) == 1 and not waits:
         return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
