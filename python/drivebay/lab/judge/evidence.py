@@ -128,11 +128,8 @@ class Case:
     def serial_us(self) -> float:
         """Mean time of a submission if each I/O ended within its own; otherwise 0. Each of N at a
         time then takes N submissions."""
-        spent = 0.0
-        for side in (entry.of(way, {}) for entry in self.job.entries for way in self.ways):
-            us, ns = (side.of(key, {}).number("mean", 0) for key in ("slat", "slat_ns"))
-            spent += max(us, ns / 1e3) * side.count("total_ios", 0)
-        slat, each = spent / self.job.ios, self.number("iodepth", 1) or 1
+        spent = sum(side.submission_ns_sum for side in self.job.sides.values())
+        slat, each = spent / 1e3 / self.job.ios, self.number("iodepth", 1) or 1
         full = math.inf if not self.disks else DISK_QUEUE if self.disk(("sd",)) else QUEUE
         if each < 4 or each * self.job.threads > full or slat < SERIAL_US:
             return 0.0
