@@ -140,9 +140,9 @@ def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course
         logs = [[(end, 1e3 * mean, 1e3 * top, way) for end, mean, top, way in log] for log in logs]
     first = min((row[0] for rows in logs for row in rows), default=0.0)
     zero = first - window_ms if first > job.runtime_ms + 2 * window_ms else 0.0
-    courses: list[dict[str, list[tuple[float, float, float]]]] = []
+    courses = []
     for rows in logs:
-        course = {}
+        course: dict[str, list[tuple[float, float, float]]] = {}
         for end, value, highest, direction in rows:
             # Also if the rows of the next thread begin, in the same file.
             if not course or end - zero < course[direction][-1][0]:

@@ -280,7 +280,7 @@ def cases(path: Path, importer: Importer) -> list[Case]:
             known = complete and job.options_hold
             followed = job.group != jobs[-1].group
             case = Case(job, known, tuple(before), followed, rates, disks)
-            here = [] if case.engine in REMOTE else [shares.get(way) for way in case.ways]
+            here = [] if case.engine in REMOTE else [shares.get(way, 0.0) for way in case.ways]
             made.append(replace(case, on_disk=min(here)) if told and here else case)
     return made
 
