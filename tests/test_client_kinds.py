@@ -226,6 +226,18 @@ def test_too_few_rounds_have_no_steady_state() -> None:
     assert found.rounds is None and found.figures["steady_rounds"].value is None
 
 
+def test_a_dip_that_ends_where_it_began_is_not_steady() -> None:
+    """fio's issue 687: a slope over half an hour was near 0 across a fall from 79.6k to 58.9k IOPS
+    and back to 79.9k (the minutes between are invented)."""
+    down = [79.6, 79.5, 79.0, 77.0, 73.0, 68.0, 63.0, 59.5]
+    minutes = [1e3 * rate for rate in (*down, 58.9, *reversed(down), 79.9)]
+    rule = Rounds(tracked=("4k",))
+    ends = range(rule.window_rounds, len(minutes) + 1)
+    windows = {end: rule.window(minutes[:end]) for end in ends}
+    # Before the fall, on the floor of the valley, and behind it; not on its slopes.
+    assert [end for end, window in windows.items() if window and window.steady] == [5, 11, 17, 18]
+
+
 @pytest.mark.parametrize(
     ("kind", "more", "says"),
     [

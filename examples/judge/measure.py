@@ -1,9 +1,9 @@
 """Measures the judge against labels that two readers made without it.
 
 Run: .venv/bin/python examples/judge/measure.py FOLDER. The folder holds the files (files/), their
-places (manifest.csv: file, repository, path, commit), and the readers' labels (labels_a.csv,
-labels_b.csv: file, a column per flaw with yes, no or unknown). Prints the table of
-docs/concepts/judge.md and writes docs/concepts/judge-files.csv.
+places (manifest.csv: file, repository, path, commit, set), and the readers' labels (labels_a.csv,
+labels_b.csv: file, a column per flaw with yes, no or unknown). Prints a table of each set and of
+all files, as docs/concepts/judge.md has them, and writes docs/concepts/judge-files.csv.
 
 A file has a flaw if both readers say yes, and has it not if neither does; where they differ it is
 not counted. It is accused if the verdict is shown or likely. Kappa is Cohen's, over three labels.
@@ -43,21 +43,12 @@ def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "-"
 
 
-def main(folder: Path) -> None:
-    """Prints the table and writes the list of files."""
-    manifest = table(folder / "manifest.csv")
-    labels = [table(folder / f"labels_{reader}.csv") for reader in "ab"]
-    verdicts: dict[str, Row] = {}
-    for name, row in manifest.items():
-        try:
-            ((_, found),) = judge([folder / "files" / row["file"]])
-            verdicts[name] = {entry.flaw: entry.verdict for entry in found}
-        except UserError:
-            verdicts[name] = {rule.name: "refused" for rule in RULES}
-    both = sorted(set(labels[0]) & set(labels[1]) & set(manifest))
-    judged = [name for name in both if "refused" not in verdicts[name].values()]
-    print(f"{len(both)} files of {len({manifest[n]['repository'] for n in both})} repositories")
-    print(f"{len(both) - len(judged)} refused")
+def report(
+    title: str, names: list[str], labels: list[dict[str, Row]], verdicts: dict[str, Row]
+) -> None:
+    """Prints the table of some files."""
+    judged = [name for name in names if "refused" not in verdicts[name].values()]
+    print(f"{title}: {len(names)} files, {len(names) - len(judged)} refused")
     print("| flaw | kappa | yes by both | accused | precision | recall | shown: precision |")
     print("|---|---|---|---|---|---|---|")
     for rule in RULES:
@@ -77,12 +68,28 @@ def main(folder: Path) -> None:
         )
         if "--differences" in sys.argv:
             print("  false:", sorted(accused & hasnt), "missed:", sorted(has - accused))
+
+
+def main(folder: Path) -> None:
+    """Prints the tables and writes the list of files."""
+    manifest = table(folder / "manifest.csv")
+    labels = [table(folder / f"labels_{reader}.csv") for reader in "ab"]
+    verdicts: dict[str, Row] = {}
+    for name, row in manifest.items():
+        try:
+            ((_, found),) = judge([folder / "files" / row["file"]])
+            verdicts[name] = {entry.flaw: entry.verdict for entry in found}
+        except UserError:
+            verdicts[name] = {rule.name: "refused" for rule in RULES}
+    both = sorted(set(labels[0]) & set(labels[1]) & set(manifest))
+    for part in (*sorted({row["set"] for row in manifest.values()}), "all"):
+        report(part, [n for n in both if part in ("all", manifest[n]["set"])], labels, verdicts)
     with OUT.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         names = [rule.name for rule in RULES]
-        writer.writerow(["repository", "path", "commit", *names])
+        writer.writerow(["repository", "path", "commit", "set", *names])
         for name in both:
-            place = [manifest[name][key] for key in ("repository", "path", "commit")]
+            place = [manifest[name][key] for key in ("repository", "path", "commit", "set")]
             cells = [
                 f"{labels[0][name][flaw]}/{labels[1][name][flaw]}/{verdicts[name][flaw]}"
                 for flaw in names

@@ -24,6 +24,8 @@ from drivebay.results.foreign import ImportedFile
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 from drivebay.targets.fio.figures import Part
 
+NO_SECONDS = SERIES_SCHEMA.empty_table()
+
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads an output of fio with --output-format=json or json+; text around the JSON is skipped,
@@ -74,7 +76,7 @@ def _phase(job: Job, path: Path) -> PhaseResult:
     seconds = fio_logs.series(job, path.parent)
     if isinstance(seconds, str):
         job.warnings.add(f"{seconds}: nothing is known of single seconds")
-        return phase(job, workload, SERIES_SCHEMA.empty_table())
+        return phase(job, workload)
     made = phase(job, workload, seconds)
     for kind in ("iops", "lat"):
         for log in fio_logs.paths(job, kind, path.parent):
@@ -82,7 +84,7 @@ def _phase(job: Job, path: Path) -> PhaseResult:
     return made
 
 
-def phase(job: Job, workload: Workload, seconds: pa.Table) -> PhaseResult:
+def phase(job: Job, workload: Workload, seconds: pa.Table = NO_SECONDS) -> PhaseResult:
     """The job's figures as a phase, with its name as the label."""
     read, write = job.sides["read"], job.sides["write"]
     return PhaseResult(

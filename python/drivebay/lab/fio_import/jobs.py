@@ -63,6 +63,7 @@ class Side:
     bytes: int = 0
     runtime_ms: int = 0
     latency_ns_sum: float = 0.0
+    submission_ns_sum: float = 0.0
     bins: dict[int, int] = field(default_factory=dict)
     percentiles: dict[float, int] = field(default_factory=dict)
 
@@ -184,7 +185,7 @@ def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
     entries = document.each("client_stats" if of_clients else "jobs")
     for entry in entries:
         name, host = printable(entry.text("jobname", "job")), entry.text("hostname", "")
-        if of_clients and name == ALL_CLIENTS and len(entries) > 1:
+        if name == ALL_CLIENTS and len(entries) > 1:
             continue
         if error := entry.count("error", 0):
             raise Unreadable(f"job {name} failed in fio with error {error}")
@@ -290,6 +291,7 @@ def _add_side(job: Job, side: Side, part: Part) -> None:
     scale, suffix = (1000, "") if in_us else (1, "_ns")
     total, done = (part.of(f"{latency}{suffix}", {}) for latency in LATENCIES)
     known = total if total.number("mean", 0) > 0 else done
+    side.submission_ns_sum += scale * part.of(f"slat{suffix}", {}).number("mean", 0) * ios
     side.latency_ns_sum += scale * known.number("mean", 0) * ios
     of_all = any(total.of(key, {}).value for key in ("bins", "percentile"))
     if not of_all and any(done.of(key, {}).value for key in ("bins", "percentile")):

@@ -40,40 +40,24 @@ MAXIMA = {"1": "max", "max": "max", "maximum": "max", "both": "both"}
 Floats = npt.NDArray[np.float64]
 
 
-class Windows:
-    """The windows of one direction in one thread's log: their ends in ms, preceded by a 0, and a
-    value and a maximum for each (zeros for the first entry).
-    """
-
-    def __init__(self) -> None:
-        self.ends = [0.0]
-        self.values = [0.0]
-        self.highest = [0.0]
-
-    def add(self, end: float, value: float, highest: float) -> None:
-        """Adds a window, which begins at the end of the previous one."""
-        self.ends.append(end)
-        self.values.append(value)
-        self.highest.append(highest)
-
-    def with_idle_time(self, window_ms: float) -> Windows:
-        """Returns these windows with time that no window covers as time without I/Os, instead of
-        late windows.
-        """
-        filled = Windows()
-        for end, value, highest in list(zip(self.ends, self.values, self.highest, strict=True))[1:]:
-            if end - filled.ends[-1] > 1.5 * window_ms:
-                filled.add(end - window_ms, 0.0, 0.0)
-            filled.add(end, value, highest)
-        return filled
-
-    def total(self) -> Floats:
-        """Integral of a rate per second: the amount until each end."""
-        lengths = np.diff(self.ends, prepend=0.0)
-        return np.cumsum(np.array(self.values) * lengths / 1000)
-
-
+# Windows of one direction in one thread's log: their ends in ms, values and maxima, after a 0.
+Windows = npt.NDArray[np.float64]
 Course = dict[str, Windows]
+
+
+def _with_idle_time(windows: Windows, window_ms: float) -> Windows:
+    """These windows, with time that no window covers as time without I/Os, and not as late ones."""
+    filled = [windows[0]]
+    for row in windows[1:]:
+        if row[0] - filled[-1][0] > 1.5 * window_ms:
+            filled.append(np.array([row[0] - window_ms, 0.0, 0.0]))
+        filled.append(row)
+    return np.array(filled)
+
+
+def _total(windows: Windows) -> Floats:
+    """Integral of a rate per second: the amount until each end."""
+    return np.cumsum(windows[:, 1] * np.diff(windows[:, 0], prepend=0.0) / 1000)
 
 
 def series(job: Job, beside: Path) -> pa.Table | str:
@@ -94,7 +78,7 @@ def series(job: Job, beside: Path) -> pa.Table | str:
     counts = _counts(job, rates, edges)
     if counts is None:
         rates = [
-            {way: windows.with_idle_time(window_ms) for way, windows in course.items()}
+            {way: _with_idle_time(windows, window_ms) for way, windows in course.items()}
             for course in rates
         ]
         counts = _counts(job, rates, edges)
@@ -123,11 +107,11 @@ def _counts(job: Job, rates: Sequence[Course], edges: Floats) -> dict[str, Float
     for direction, side in job.sides.items():
         counted, covered = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
         for windows in (course[direction] for course in rates):
-            counted += np.diff(np.interp(edges, windows.ends, windows.total()))
-            covered += np.diff(np.minimum(edges, windows.ends[-1])) / 1000 * job.time_scale
+            counted += np.diff(np.interp(edges, windows[:, 0], _total(windows)))
+            covered += np.diff(np.minimum(edges, windows[-1, 0])) / 1000 * job.time_scale
         covered /= len(rates)
         expected = side.ios * min(1.0, float(covered.sum()) / job.duration_s)
-        highest = sum(max(course[direction].values) for course in rates) / job.time_scale
+        highest = sum(course[direction][:, 1].max() for course in rates) / job.time_scale
         left = FASTER * highest * max(0.0, job.duration_s - float(covered.sum()))
         least = max(expected * LEAST, side.ios * NEARLY_ALL - left)
         if not least <= counted.sum() <= side.ios * MOST + 1:
@@ -158,14 +142,14 @@ def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course
     zero = first - window_ms if first > job.runtime_ms + 2 * window_ms else 0.0
     courses = []
     for rows in logs:
-        course: Course = {}
+        course: dict[str, list[tuple[float, float, float]]] = {}
         for end, value, highest, direction in rows:
             # Also if the rows of the next thread begin, in the same file.
-            if not course or end - zero < course[direction].ends[-1]:
-                course = {direction: Windows() for direction in DIRECTIONS}
+            if not course or end - zero < course[direction][-1][0]:
+                course = {direction: [(0.0, 0.0, 0.0)] for direction in DIRECTIONS}
                 courses.append(course)
-            course[direction].add(end - zero, value, highest)
-    return courses
+            course[direction].append((end - zero, value, highest))
+    return [{way: np.array(windows) for way, windows in course.items()} for course in courses]
 
 
 def _window_value(job: Job) -> str | None:
@@ -221,21 +205,20 @@ def _latency(
         return np.full(n, np.nan), highest
     for rate, latency in zip(rates, latencies, strict=True):
         for direction in DIRECTIONS:
-            windows, counted = latency[direction], rate[direction]
-            last_ms = max(job.runtime_ms, windows.ends[-1])
+            (ends, values, tops), counted = latency[direction].T, rate[direction]
+            last_ms = max(job.runtime_ms, ends[-1])
             # The last window of I/Os is missing: the previous rate is assumed to continue.
-            left = counted.values[-1] * max(0.0, last_ms - counted.ends[-1]) / 1000
-            total = counted.total()
-            times, until = [*counted.ends, last_ms], [*total, total[-1] + left]
-            at_ends, at_edges = (np.interp(ends, times, until) for ends in (windows.ends, edges))
+            left = counted[-1, 1] * max(0.0, last_ms - counted[-1, 0]) / 1000
+            total = _total(counted)
+            times, until = [*counted[:, 0], last_ms], [*total, total[-1] + left]
+            at_ends, at_edges = (np.interp(at, times, until) for at in (ends, edges))
             moved = np.diff(at_ends, prepend=0.0)
-            spent = np.cumsum(np.array(windows.values) * moved)
+            spent = np.cumsum(values * moved)
             sums += np.diff(np.interp(at_edges, at_ends, spent))
             ios += np.diff(np.minimum(at_edges, at_ends[-1]))
-            for end, value in zip(windows.ends, windows.highest, strict=True):
-                second = int(np.searchsorted(edges, end)) - 1
-                if 0 <= second < n:
-                    highest[second] = max(highest[second], value)
+            seconds = np.searchsorted(edges, ends) - 1
+            inside = (seconds >= 0) & (seconds < n)
+            np.maximum.at(highest, seconds[inside], tops[inside])
     says = _window_value(job)
     mean = np.where(ios > 0, sums / np.maximum(ios, 1e-9), np.nan) * job.time_scale
     highest *= job.time_scale

@@ -151,13 +151,18 @@ def named(name: str) -> Importer:
 
 def _refuse_other(path: Path, importer: Importer) -> None:
     """Raises UserError if the file fits another importer and not this one."""
-    text = text_of(path, importer.again)
-    others = [other for other in IMPORTERS if other.mark.search(text)]
+    others = fitting(path, importer.again)
     if others and importer not in others:
         raise UserError(
             f"{printable(str(path))} is no {importer.form} of {importer.program}",
             f"it fits: drivebay import {others[0].name}",
         )
+
+
+def fitting(path: Path, hint: str) -> list[Importer]:
+    """Importers whose mark the file has. Raises UserError if it cannot be read."""
+    text = text_of(path, hint)
+    return [importer for importer in IMPORTERS if importer.mark.search(text)]
 
 
 def recognized(files: Sequence[Path]) -> Importer:
@@ -168,18 +173,17 @@ def recognized(files: Sequence[Path]) -> Importer:
     for path in files:
         if path.exists() and not path.is_file():
             raise UserError(f"{printable(str(path))} is not a regular file", hint)
-        text, shown = text_of(path, hint), printable(str(path))
-        fitting = [importer for importer in IMPORTERS if importer.mark.search(text)]
-        if not fitting:
+        fits, shown = fitting(path, hint), printable(str(path))
+        if not fits:
             raise UserError(f"{shown} is of no format that can be imported", hint)
-        if len(fitting) > 1:
-            several = " and ".join(importer.name for importer in fitting)
+        if len(fits) > 1:
+            several = " and ".join(importer.name for importer in fits)
             raise UserError(f"{shown} fits several formats: {several}", hint)
-        if chosen not in (None, fitting[0]):
+        if chosen not in (None, fits[0]):
             raise UserError(
-                f"{shown} is of another format than the files before it: {fitting[0].name}",
+                f"{shown} is of another format than the files before it: {fits[0].name}",
                 "import the files of each program by themselves",
             )
-        chosen = fitting[0]
+        chosen = fits[0]
     assert chosen is not None, "there are files"
     return chosen

@@ -19,7 +19,6 @@ from drivebay.lab.fio_import.jobs import jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile
-from drivebay.results.records import SERIES_SCHEMA
 from drivebay.targets.fio.figures import Part, Unreadable
 
 # Fields of a direction, by version of the format.
@@ -37,7 +36,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     jobs = jobs_of(Part(document), time_scale=time_scale)
     for job in jobs:
         job.warnings.add("terse output has no logs: nothing is known of single seconds")
-    made = [phase(job, workload_of(job), SERIES_SCHEMA.empty_table()) for job in jobs]
+    made = [phase(job, workload_of(job)) for job in jobs]
     return imported(path, document, jobs, made, importer.again)
 
 
@@ -52,21 +51,21 @@ def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
 def _job(cells: list[str]) -> dict[str, Any]:
     """A job as in fio's JSON."""
     length = SIDE_FIELDS[cells[0]]
-    entry = {"jobname": cells[2], "groupid": _count(cells[3]), "error": _count(cells[4])}
+    entry = {"jobname": cells[2], "groupid": _number(cells[3]), "error": _number(cells[4])}
     for number, way in enumerate(WAYS[: 2 if cells[0] == "3" else 3]):
         side = cells[5 + number * length :][:length]
         if len(side) < length:
             raise Unreadable(f"job {printable(cells[2])}: its line is cut off")
         listed = dict(text.split("%=", 1) for text in side[LISTED] if "%=" in text)
         entry[way] = {
-            "io_bytes": 1024 * _count(side[0]),
-            "io_kbytes": _count(side[0]),
-            "bw": _count(side[1]),
+            "io_bytes": 1024 * _number(side[0]),
+            "io_kbytes": _number(side[0]),
+            "bw": _number(side[1]),
             "iops": _number(side[2]),
-            "runtime": _count(side[3]),
+            "runtime": _number(side[3]),
             "clat_ns": {
                 "mean": 1000 * _number(side[CLAT + 2]),
-                "percentile": {q: 1000 * _count(us) for q, us in listed.items() if q != "0"},
+                "percentile": {q: 1000 * _number(us) for q, us in listed.items() if q != "0"},
             },
             "lat_ns": {"mean": 1000 * _number(side[TOTAL + 2])},
         }
@@ -78,10 +77,3 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise Unreadable(f"{text[:40]!r} is not allowed; must be a number") from None
-
-
-def _count(text: str) -> int:
-    number = _number(text)
-    if not 0 <= number < 2**63 or number != int(number):
-        raise Unreadable(f"{text[:40]!r} is not allowed; must be a whole number")
-    return int(number)

@@ -10,8 +10,8 @@ and units, and so are minimum, maximum, mean and deviation of slat, clat and lat
 histogram. Without the line "NAME: (g=0): rw=..." pattern and queue depth are not known.
 
 Leaves out: shares of latencies below 10 ms ("lat (usec): 50=0.19%"), too coarse for percentiles;
-"bw" and "iops" lines, whose samples are of half a second, but for `documents_of`; lines that a
-mail program has wrapped.
+"bw" and "iops" lines, whose samples are of half a second, and "Disk stats", but for `documents_of`;
+lines that a mail program has wrapped.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any
 from drivebay.common.documents import printable
 from drivebay.definitions.fio_options import lacking
 from drivebay.lab.fio_import.importer import imported, phase
-from drivebay.lab.fio_import.jobs import ALIASES, ALL_CLIENTS, Job, jobs_of
+from drivebay.lab.fio_import.jobs import ALIASES, Job, jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile
-from drivebay.results.records import SERIES_SCHEMA, PhaseResult
+from drivebay.results.records import PhaseResult
 from drivebay.targets.fio.figures import Part, Unreadable
 
 WAYS = ("read", "write", "trim")
@@ -71,7 +71,12 @@ _BANDWIDTH = re.compile(
     rf"\s*bw \(.{{1,12}}\)\s*: min={_N}, max={_N}, per=.{{1,12}}%, avg={_N}, stdev={_N}"
     r"(?:, samples=(\d{1,9}))?"
 )
-_CPU = re.compile(r"\s*cpu\s*: usr=(\d{1,9}\.\d{1,3})%, sys=(\d{1,9}\.\d{1,3})%")
+_CPU = re.compile(r"\s*cpu\s*: usr=(\d{1,9}\.\d{1,3})%, sys=(\d{1,9}\.\d{1,3})%, ctx=(\d{1,15})")
+_DISK = re.compile(
+    r"\s+(\S{1,80}): ios=(\d{1,17})/(\d{1,17}), "
+    r"(?:sectors=[\d/]{3,40}, )?merge=(\d{1,17})/(\d{1,17})"
+)
+_COUNTED = ("read_ios", "write_ios", "read_merges", "write_merges")
 _COMMAND = re.compile(r"(?:^|[\s/#$`])fio((?: +\S{1,300}){1,80})")
 _OPTION = re.compile(r"--([a-z_]{2,40})(?:[= ]\s*([^\s-]\S{0,299}))?")
 _JOB_FILE = re.compile(r"([a-z_]{2,40})\s?=\s?(\S{1,300})")
@@ -98,13 +103,15 @@ class Block:
 @dataclass
 class Run:
     """One run of fio: the loads that it announces, by job and group, and the jobs' results.
-    `told` are the options of the command line or job file before it."""
+    `told` are the options of the command line or job file before it, `disks` have the I/Os that
+    the system counted."""
 
     version: str = "fio"
     time: str | None = None
     headers: dict[tuple[str, int], list[dict[str, str]]] = field(default_factory=dict)
     blocks: dict[tuple[str, str, int, str], Block] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
+    disks: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
@@ -116,17 +123,13 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     jobs: list[Job] = []
     phases: list[PhaseResult] = []
     for number, run in enumerate(runs):
-        blocks = [
-            block
-            for block in run.blocks.values()
-            if block.name != ALL_CLIENTS or len(run.blocks) == 1
-        ]
+        blocks = list(run.blocks.values())
         entries = [_entry(block, run, blocks) for block in blocks]
         for job in jobs_of(Part({"jobs": entries}), time_scale=time_scale):
             job.warnings.add("the text has no logs: nothing is known of single seconds")
             if job.options_hold:
                 job.warnings |= set(lacking(job.options))
-            made = phase(job, workload_of(job), SERIES_SCHEMA.empty_table())
+            made = phase(job, workload_of(job))
             same = [block for block in blocks if (block.name, block.group) == (job.name, job.group)]
             figures = same[0].figures if len(same) == 1 else {}
             scaled = {name: value * time_scale for name, value in figures.items()}
@@ -150,7 +153,8 @@ def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
         for entry in entries if fits else []:
             if entry["job options"]:
                 entry["job options"] = {**run.told, **entry["job options"]}
-        yield {"fio version": run.version, "jobs": entries}, fits and "rw" in run.told
+        document = {"fio version": run.version, "jobs": entries, "disk_util": run.disks}
+        yield document, fits and "rw" in run.told
 
 
 def _told(line: str) -> dict[str, str] | None:
@@ -197,6 +201,9 @@ def _runs(text: str) -> list[Run]:
             run.blocks[host, name, group, begins["pid"]] = block
             run.time = run.time or begins["time"]
             way = ""
+        elif found := _DISK.match(line):
+            counts = zip(_COUNTED, map(int, found.groups()[1:]), strict=True)
+            run.disks.append({"name": found[1], **dict(counts)})
         elif block is not None:
             way, listed = _take(block, line, way, listed)
     return runs
@@ -249,7 +256,7 @@ def _take(block: Block, line: str, way: str, listed: str) -> tuple[str, str]:
         number = int(found[5] or entry[way]["runtime"] // SAMPLE_MS)
         entry[way] |= {**dict(rates), "bw_samples": number}
     elif found := _CPU.match(line):
-        entry |= {"usr_cpu": float(found[1]), "sys_cpu": float(found[2])}
+        entry |= {"usr_cpu": float(found[1]), "sys_cpu": float(found[2]), "ctx": int(found[3])}
     elif found := _DEPTHS.match(line):
         levels = re.findall(r"(>=64|\d{1,2})=\s*(\d{1,3}(?:\.\d)?)%", found[1])
         entry["iodepth_level"] = {level: float(share) for level, share in levels}

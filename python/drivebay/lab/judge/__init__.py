@@ -15,7 +15,7 @@ from pathlib import Path
 
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
-from drivebay.lab.imports import recognized
+from drivebay.lab.imports import fitting, recognized
 from drivebay.lab.judge.evidence import Case, cases
 from drivebay.lab.judge.rules import ORDER, RULES, Rule, Verdict
 from drivebay.results.reading import Result
@@ -85,12 +85,12 @@ def of_result(result: Result) -> list[Judgement]:
 
 
 def _cases(path: Path) -> list[Case]:
-    importer = recognized([path])
+    hint = "judge reads fio's JSON or text"
+    fits = (importer for importer in fitting(path, hint) if importer.name.startswith("fio"))
+    importer = next(fits, None) or recognized([path])
     if not importer.name.startswith("fio"):
-        raise UserError(
-            f"{printable(str(path))} cannot be judged: it is {importer.form} of {importer.program}",
-            "judge reads fio's JSON or text",
-        )
+        other = f"{importer.form} of {importer.program}"
+        raise UserError(f"{printable(str(path))} cannot be judged: it is {other}", hint)
     try:
         found = cases(path, importer)
     except Unreadable as problem:

@@ -8,17 +8,19 @@ in the same file.
 from __future__ import annotations
 
 import importlib
+import math
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from drivebay.common import documents
 from drivebay.definitions.fio_options import PASSING, number_of
 from drivebay.lab.fio_import import logs
-from drivebay.lab.fio_import.jobs import Job, jobs_of
+from drivebay.lab.fio_import.jobs import DIRECTIONS, Job, jobs_of
 from drivebay.lab.imports import Importer
 from drivebay.targets.fio.figures import Part
 
@@ -29,26 +31,35 @@ SECONDS_LEAST = 6
 # Smallest factor between two plateaus; guess, SNIA's steady state allows 20 %.
 FALL = 1.25
 ROUND_BYTES = 2**25
+MOVED = ["read_bytes", "write_bytes"]
 # Smallest share of a rate's variance that two plateaus explain; guess.
 EXPLAINED = 0.5
 # Smallest share of the mean that samples of an even rate have; guess.
 EVEN = 0.8
-
-
-@dataclass(frozen=True)
-class Samples:
-    """fio's samples of a rate (every 500 ms): lowest, mean, deviation."""
-
-    lowest: float
-    mean: float
-    deviation: float
+# Requests that the block layer takes before a submission waits: Linux's nr_requests, which is
+# twice the queue of a SATA drive.
+QUEUE, DISK_QUEUE = 128, 62
+# Factor between the wait and depth times submission; guess.
+SERIAL = 1.15
+# Submissions of direct I/O take less, as they only map the data; guess.
+SERIAL_US = 5.0
+# Longer ones wait for space in the queue of a slow medium: for a block of no bytes, and for each
+# byte; guess.
+QUEUED_US, QUEUED_US_BYTE = 300.0, 0.002
+# Share of the I/Os that reach the disk below which memory took most.
+KEPT_FEW = 0.5
+# Engines whose I/Os reach no disk of this machine.
+REMOTE = documents.beside(__file__, "lists.toml")["remote"]
+# Largest difference between rates that a limit makes equal; guess.
+SAME_RATE = 0.01
 
 
 @dataclass(frozen=True)
 class Case:
     """A job with its file's circumstances: `complete` if all of its options are known, `earlier`
     jobs of the same file that ended before it began, `followed` if others began after it, `rates`
-    per second from logs, `disks` that fio counted."""
+    per second from logs, `disks` that fio counted, and `on_disk`, the smallest share of I/Os of
+    its directions in the file that reached them; None if unknown."""
 
     job: Job
     complete: bool
@@ -56,6 +67,7 @@ class Case:
     followed: bool = False
     rates: tuple[float, ...] = ()
     disks: tuple[str, ...] = ()
+    on_disk: float | None = None
 
     def option(self, name: str, default: str) -> str | None:
         """Value of an option; None if the file does not tell it."""
@@ -70,11 +82,6 @@ class Case:
     def load(self) -> str:
         """Kind of load in fio's words, without modifiers."""
         return self.job.options.get("rw", "read").partition(":")[0]
-
-    @property
-    def writes_only(self) -> bool:
-        """True if the job moved no reads."""
-        return not self.job.sides["read"].ios
 
     @property
     def reads_only(self) -> bool:
@@ -108,16 +115,32 @@ class Case:
 
     @property
     def is_direct(self) -> bool | None:
-        """True if the page cache was passed by."""
+        """True if the page cache was passed by, False also if the options do not tell it and most
+        I/Os did not reach the disk."""
         if self.option("buffered", "1") == "0" or self.engine in PASSING:
             return True
         direct = self.option("direct", "0")
-        return None if direct is None else direct != "0"
+        if direct is None:
+            return False if self.on_disk is not None and self.on_disk < KEPT_FEW else None
+        return direct != "0"
+
+    @cached_property
+    def serial_us(self) -> float:
+        """Mean time of a submission if each I/O ended within its own; otherwise 0. Each of N at a
+        time then takes N submissions."""
+        spent = sum(side.submission_ns_sum for side in self.job.sides.values())
+        slat, each = spent / 1e3 / self.job.ios, self.number("iodepth", 1) or 1
+        full = math.inf if not self.disks else DISK_QUEUE if self.disk(("sd",)) else QUEUE
+        if each < 4 or each * self.job.threads > full or slat < SERIAL_US:
+            return 0.0
+        waits = (self.job.latency_ns_mean or 0) / 1e3 / slat / each
+        slowest = QUEUED_US + QUEUED_US_BYTE * self.block_bytes
+        return slat if slat <= slowest and 1 / SERIAL <= waits <= SERIAL else 0.0
 
     @property
-    def is_device(self) -> bool:
-        """True if the job ran on a block device."""
-        return self.place.startswith("/dev/")
+    def ways(self) -> list[str]:
+        """Directions with I/Os."""
+        return [way for way, side in self.job.sides.items() if side.ios]
 
     @property
     def place(self) -> str:
@@ -129,12 +152,6 @@ class Case:
         disks = (self.place.removeprefix("/dev/"), *(self.disks if len(self.disks) == 1 else ()))
         return next((disk for disk in disks if disk.startswith(names)), "")
 
-    @property
-    def depth(self) -> int | None:
-        """I/Os that the options ask for at a time, in all threads together."""
-        each = self.number("iodepth", 1)
-        return None if each is None else each * self.job.threads
-
     @cached_property
     def span(self) -> int | None:
         """Bytes that the job may touch, `WHOLE` for a device's whole; None if unknown. A round
@@ -145,9 +162,10 @@ class Case:
         size = number_of(text.partition("-")[0], kb_base=base)
         if size and size >= self.block_bytes:
             return size * (1 if "filename" in options else self.job.threads)
-        if self.is_device and (self.complete or text == "100%"):
+        if self.place.startswith("/dev/") and (text == "100%" or (self.complete and not text)):
             return WHOLE
-        return None if text or self.moved % (ROUND_BYTES * self.job.threads) else self.moved
+        step = self.job.threads * max(ROUND_BYTES, 64 * self.block_bytes)
+        return None if text or self.moved % step else self.moved
 
     def mean_us(self, way: str) -> float | None:
         """Mean latency of a direction."""
@@ -161,20 +179,40 @@ class Case:
         same = (case.written for case in self.earlier if case.job.options.get("filename") == place)
         return sum(same) if place else 0
 
+    @property
+    def same_rate(self) -> str:
+        """Rate of reads and of writes that no drive serves equally fast; empty without one."""
+        iops, deep = self.job.ios / self.job.duration_s, self.job.outstanding or 0
+        near = [
+            case.ways
+            for case in (self, *self.earlier)
+            if case.block_bytes == self.block_bytes
+            and abs(case.job.ios / case.job.duration_s / iops - 1) <= SAME_RATE
+        ]
+        if (
+            deep < 2
+            or self.block_bytes > 2**20
+            or len(near) < 3
+            or near.count(near[0]) == len(near)
+        ):
+            return ""
+        return f"{len(near)} jobs, reads and writes, have {iops:,.0f} IOPS"
+
     def cpu(self) -> float | None:
         """Share of a CPU that each thread used, in per cent."""
         told = [entry for entry in self.job.entries if "usr_cpu" in entry.value]
         used = [entry.number("usr_cpu") + entry.number("sys_cpu", 0) for entry in told]
         return statistics.fmean(used) if used else None
 
-    def samples(self) -> Samples | None:
-        """Samples of bandwidth in the direction that moved more; None if there are too few."""
+    def samples(self) -> tuple[float, float] | None:
+        """Lowest and highest of fio's samples of the bandwidth (every 500 ms) as shares of their
+        mean, in the direction that moved more; None if there are too few."""
         way = max(("read", "write"), key=lambda name: self.job.sides[name].bytes)
-        entry = max(self.job.entries, key=lambda part: part.of(way, {}).number("io_bytes", 0))
-        side = entry.of(way, {})
-        lowest, mean, deviation = (side.number(f"bw_{key}", 0) for key in ("min", "mean", "dev"))
+        sides = [entry.of(way, {}) for entry in self.job.entries]
+        side = max(sides, key=lambda side: side.number("io_bytes", 0))
+        lowest, highest, mean = (side.number(f"bw_{key}", 0) for key in ("min", "max", "mean"))
         enough = side.number("bw_samples", 0) >= SECONDS_LEAST and mean > 0
-        return Samples(lowest, mean, deviation) if enough else None
+        return (lowest / mean, highest / mean) if enough else None
 
     def percentiles(self) -> Iterator[tuple[str, str, float, float, int, float]]:
         """Listed percentiles: place, latency, percentile, value in ns, number of I/Os, mean."""
@@ -216,9 +254,9 @@ class Case:
         samples = self.samples()
         if self.rates:
             return "" if self.fall else "the rate did not fall (logs)"
-        if samples is None or samples.lowest < EVEN * samples.mean:
+        if samples is None or samples[0] < EVEN:
             return ""
-        return f"bw_min is {samples.lowest / samples.mean:.0%} of bw_mean"
+        return f"bw_min is {samples[0]:.0%} of bw_mean"
 
 
 def cases(path: Path, importer: Importer) -> list[Case]:
@@ -228,18 +266,22 @@ def cases(path: Path, importer: Importer) -> list[Case]:
     for document, complete in importlib.import_module(importer.module).documents_of(path):
         before, group = list(made), -1
         jobs = jobs_of(Part(document))
-        disks = tuple(disk.text("name", "") for disk in Part(document).each("disk_util"))
+        told, shares = Part(document).each("disk_util"), {}
+        disks = tuple(disk.text("name", "") for disk in told)
+        for way in DIRECTIONS if told else ():
+            kept = sum(disk.count(f"{way}_{key}", 0) for disk in told for key in ("ios", "merges"))
+            shares[way] = kept / max(1, sum(job.sides[way].ios for job in jobs))
         for job in jobs:
             if job.group != group:
                 before, group = list(made), job.group
             seconds = logs.series(job, path.parent) if importer.form == "JSON" else importer.form
-            rates: list[float] = []
-            if not isinstance(seconds, str):
-                table = seconds.select(["read_bytes", "write_bytes"]).to_pylist()
-                rates = [float(row["read_bytes"] + row["write_bytes"]) for row in table][:-1]
+            moved = None if isinstance(seconds, str) else seconds.select(MOVED).columns
+            rates = tuple(np.add(*moved)[:-1].tolist()) if moved else ()
             known = complete and job.options_hold
             followed = job.group != jobs[-1].group
-            made.append(Case(job, known, tuple(before), followed, tuple(rates), disks))
+            case = Case(job, known, tuple(before), followed, rates, disks)
+            here = [] if case.engine in REMOTE else [shares.get(way, 0.0) for way in case.ways]
+            made.append(replace(case, on_disk=min(here)) if told and here else case)
     return made
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
+from drivebay.common import documents
 from drivebay.definitions.fio_options import SYNCHRONOUS
 from drivebay.lab.fio_import.jobs import LAST_BIN_NS
-from drivebay.lab.judge.evidence import WHOLE, Case, size
+from drivebay.lab.judge.evidence import KEPT_FEW, WHOLE, Case, size
 
 Verdict = Literal["shown", "likely", "cannot be told from this file", "excluded"]
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
@@ -24,33 +25,30 @@ FLASH_US = 8.0
 # Mean latency of small buffered I/Os below which memory answered most; guess.
 BUFFERED_US = 30.0
 SMALL_BYTES = 16 * 1024
-SPAN_SHOWN, SPAN_LIKELY, SPAN_LARGE = GIB, 2.2 * GIB, 64 * GIB
-NO_DRIVE = frozenset({"null", "net", "netsplice", "cpuio", "filecreate", "filestat"})
-IN_MEMORY = ("nullb", "ram", "zram", "shm/", "pmem")
-# Names of disks of cloud machines.
-VOLUMES = ("xvd",)
+# Share of the I/Os that reached the disk if all did, and the shortest run of which this holds: fio
+# stops counting a quarter of a second early. Guesses.
+KEPT_MOST, COUNTED_S = 0.9, 5
+SPAN_SHOWN, SPAN_LIKELY, SPAN_RANDOM, SPAN_LARGE = GIB, 2.2 * GIB, 4 * GIB, 64 * GIB
+LISTS = documents.beside(__file__, "lists.toml")
+NO_DRIVE, POLLS = (frozenset(LISTS[key]) for key in ("no_drive", "polls"))
+IN_MEMORY, VOLUMES, NETWORKS = (tuple(LISTS[key]) for key in ("memory", "volumes", "networks"))
+# Rates that large requests reach at a link's limit, in MB/s: the link less its overhead.
+LINKS_MB: dict[str, tuple[float, float]] = LISTS["links_mb"]
 # Fewest bytes that fill an SLC cache; guess: the smallest known one has 3 GB (850 EVO).
 SLC_BYTES_LEAST = 2 * GIB
 # Shortest time of writes that alone is taken for steady; guess, SNIA's first rounds take it.
 STEADY_S = 1800
+# Shortest time that can show a steady state: five rounds of a minute (SNIA).
+ROUNDS_S = 300
+# Rate of large sequential writes, in bytes per second, that flash reaches in any state; guess.
+FLASH_RATE = 150e6
 PASSES = 2
 # Fewest I/Os above a percentile; guess: its error is then about a third.
 SAMPLES_LEAST = 10
 # Shortest run in which heat can throttle a drive; guess.
 HEAT_S = 20
-EVEN = 0.03
-# IOPS that providers of volumes set as limits.
-CAPS = (100, 120, 240, 500, 1100, 2300, 3000, 5000, 7500, 16000, 20000, 32000, 64000, 80000)
-BANDWIDTH_CAPS_MIB = (25, 60, 100, 125, 150, 200, 250, 500, 750, 900, 1000)
-# Rates that large requests reach at a link's limit, in MB/s: the link less its overhead.
-LINKS_MB = {
-    "SATA 3 Gbit/s": (255, 285),
-    "SATA 6 Gbit/s": (515, 565),
-    "10 Gbit Ethernet": (1090, 1200),
-    "PCIe 3.0 x4": (3150, 3650),
-    "PCIe 4.0 x4": (6600, 7450),
-    "PCIe 5.0 x4": (13300, 14900),
-}
+# A link never carries more than its limit: highest sample of a run at it, as a share of the mean.
+PEAK = 1.15
 BUSY, NEARLY_BUSY, IDLE = 90.0, 80.0, 60.0
 
 
@@ -71,6 +69,7 @@ def precondition(case: Case) -> Finding:
     Physics: A drive that was erased, or written only in part, has free blocks: it writes
     without garbage collection. Random writes become steady after the whole span was written
     about twice. A drive answers reads of addresses that were never written without its flash.
+    Zones are written in order, without garbage collection.
 
     Source: SNIA Solid State Storage Performance Test Specification 2.0.1, preconditioning and
     steady state.
@@ -81,8 +80,10 @@ def precondition(case: Case) -> Finding:
     --write_bw_log --log_avg_msec=1000 and a longer runtime
     """
     us = case.mean_us("read")
-    if case.engine in NO_DRIVE or case.engine == "rbd" or case.disk(VOLUMES):
+    if case.engine in NO_DRIVE or case.disk(IN_MEMORY + VOLUMES):
         return unknown("a network or a volume hides its drives")
+    if "zonemode" in case.job.options:
+        return unknown("zones are written without garbage collection")
     if case.reads_only:
         if case.prepared and case.span and case.prepared >= case.span:
             return excluded(f"earlier jobs wrote {size(case.prepared)} there")
@@ -96,14 +97,15 @@ def precondition(case: Case) -> Finding:
         return unknown(f"wrote {size(written)} for the jobs after it")
     if span and case.prepared >= PASSES * span:
         return excluded(f"earlier jobs wrote {size(case.prepared)} there")
+    is_sequential = case.load == "write" and case.block_bytes >= 2**16
+    if is_sequential and case.rate < FLASH_RATE:
+        return unknown(f"{size(case.rate)}/s of large writes is less than flash writes at any time")
     if span and span < WHOLE:
         passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
-        if written <= span or case.job.duration_s <= 60:
+        if written < PASSES * span:
             return likely(f"{passes} in {case.job.duration_s:.0f} s, after no other job")
-        if written >= PASSES * span and case.job.duration_s >= STEADY_S:
-            return excluded(passes)
-        return unknown(passes)
-    if case.job.duration_s >= STEADY_S:
+        return (excluded if case.job.duration_s >= STEADY_S else unknown)(passes)
+    if case.job.duration_s >= ROUNDS_S:
         return unknown(f"wrote for {case.job.duration_s:.0f} s, its span is not told")
     return likely(f"wrote {size(written)} in {case.job.duration_s:.0f} s, after no other job")
 
@@ -111,11 +113,12 @@ def precondition(case: Case) -> Finding:
 def cache(case: Case) -> Finding:
     """Memory answered instead of the drive.
 
-    Physics: Without direct=1 the page cache takes writes and keeps what was read. A read from
-    memory takes 1 to 3 us; over PCIe from flash at least 20 us, from Optane about 10 us.
+    Physics: Without direct=1 the page cache takes writes and keeps what was read, so that the
+    disk counts fewer I/Os than fio. A read from memory takes 1 to 3 us; over PCIe from flash at
+    least 20 us, from Optane about 10 us.
 
-    Source: fio's HOWTO, direct and invalidate; latencies: published figures of P4800X and
-    Z-NAND drives.
+    Source: fio's HOWTO, direct, invalidate and disk_util; latencies: published figures of
+    P4800X and Z-NAND drives.
 
     False alarm: Buffered reads of a file that is much larger than memory come from the drive.
 
@@ -128,30 +131,35 @@ def cache(case: Case) -> Finding:
         return shown(f"{disk} is no drive")
     if disk := case.disk(("loop",)):
         return likely(f"{disk} has the page cache of its file")
-    way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
-    us, small = case.mean_us(way), case.block_bytes <= SMALL_BYTES
-    told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
-    if us is not None and us < MEMORY_US:
-        return shown(f"{told}: only memory answers as fast")
-    if case.rate > 16e9 and case.is_device:
+    kept, small = case.on_disk, case.block_bytes <= SMALL_BYTES
+    counted = "" if kept is None else f"the disk got {kept:.0%} of the I/Os (disk_util)"
+    for way in case.ways:
+        us = case.mean_us(way)
+        if us is not None and us < MEMORY_US:
+            return shown(f"{way}s took {us:.1f} us (lat_ns.mean): only memory answers as fast")
+    if case.rate > 16e9 and case.place.startswith("/dev/"):
         return shown(f"{size(case.rate)}/s is more than a drive's link carries")
+    way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
+    us = case.mean_us(way)
+    told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
+    is_random = case.reads_only and case.load.startswith("rand")
     synced = any(options.get(key, "0") != "0" for key in ("fsync", "fdatasync", "sync"))
+    if way == "write" and synced and direct is False:
+        return excluded("direct=0, but the writes were synced")
+    if kept is not None and kept < KEPT_FEW:
+        return shown(counted)
     if direct is False:
-        if us is not None and small and us < BUFFERED_US and not (way == "write" and synced):
+        if us is not None and small and us < BUFFERED_US:
             return shown(f"direct=0, and {told}")
-        if way == "write" and synced:
-            return excluded("direct=0, but the writes were synced")
-        if way == "read" and case.load == "randread" and us is not None and us >= 60 and small:
-            return excluded(f"direct=0, but {told}")
+        if is_random and kept is not None and kept >= KEPT_MOST:
+            return excluded(f"direct=0, but {counted}")
         return likely(f"direct=0{', and ' + told if told else ''}")
-    if us is not None and way == "read" and small and us < FLASH_US:
+    if us is not None and small and us < FLASH_US and (way == "read" or not direct):
         return likely(f"{told}, less than a flash cell needs")
     if direct:
         return excluded(f"direct=1{', and ' + told if told else ''}")
-    if us is not None and small and (us < BUFFERED_US and way == "write"):
-        return likely(f"direct is not told, and {told}")
-    if us is not None and way == "read" and case.load == "randread" and us >= 60:
-        return excluded(told)
+    if kept is not None and (kept >= KEPT_MOST or case.job.duration_s >= COUNTED_S):
+        return (excluded if kept >= KEPT_MOST else likely)(f"direct is not told, {counted}")
     return unknown("the file does not tell direct=")
 
 
@@ -169,11 +177,9 @@ def slc(case: Case) -> Finding:
     To settle it: write with --write_bw_log --log_avg_msec=1000 until the rate stays the same,
     and state both plateaus
     """
-    if case.reads_only:
-        return excluded("the job wrote nothing")
     if case.written < SLC_BYTES_LEAST:
         return excluded(f"it wrote {size(case.written)} (io_bytes), too little")
-    if case.fall and case.writes_only:
+    if case.fall and case.ways == ["write"]:
         return shown(case.fall)
     if case.even:
         return excluded(case.even)
@@ -184,12 +190,12 @@ def throttle(case: Case) -> Finding:
     """The drive or the volume was throttled.
 
     Physics: A hot drive slows down after tens of seconds, for reads too. Volumes of clouds
-    have limits in IOPS and MiB/s, which make the rate very even.
+    have limits in IOPS and MiB/s, which make reads and writes equally fast.
 
     Source: NVMe base specification 2.0, thermal management; limits of volumes: AWS gp3 (3,000
     IOPS, 125 MiB/s), Azure premium disks.
 
-    False alarm: A drive whose own rate is by chance within 1 % of such a limit.
+    False alarm: A network or a controller that reads and writes share limits both, too.
 
     To settle it: log the rate and the temperature per second (drivebay review --only
     thermal-write)
@@ -197,13 +203,8 @@ def throttle(case: Case) -> Finding:
     if case.fall:
         why = ": heat, an SLC cache or garbage collection"
         return shown(case.fall) if case.reads_only else unknown(f"{case.fall}{why}")
-    samples, iops = case.samples(), case.job.ios / case.job.duration_s
-    even = samples is not None and samples.deviation <= EVEN * samples.mean
-    mib = case.rate / 2**20
-    for caps, figure, unit in ((CAPS, iops, "IOPS"), (BANDWIDTH_CAPS_MIB, mib, "MiB/s")):
-        near = any(0.99 * cap <= figure <= 1.03 * cap for cap in caps)
-        if even and near and case.disk(VOLUMES):
-            return likely(f"a steady {figure:,.0f} {unit} is the limit of a volume")
+    if case.same_rate:
+        return likely(f"{case.same_rate}: the limit of a volume")
     if case.even:
         return excluded(case.even)
     if case.job.duration_s < HEAT_S:
@@ -232,7 +233,7 @@ def span(case: Case) -> Finding:
     told = f"size is {size(known)}"
     if known < SPAN_SHOWN:
         return (shown if random else likely)(f"{told}: a cache can hold it")
-    if known <= SPAN_LIKELY:
+    if known <= (SPAN_RANDOM if random else SPAN_LIKELY):
         return likely(f"{told}: a write buffer, SLC cache or map cache covers it")
     return (excluded if known >= SPAN_LARGE else unknown)(told)
 
@@ -269,8 +270,10 @@ def percentiles(case: Case) -> Finding:
 def depth(case: Case) -> Finding:
     """The queue depth or the rate was not what was asked for.
 
-    Physics: A synchronous engine has one I/O at a time whatever iodepth says. By Little's law
-    the mean number outstanding is rate times mean latency. rate and thinktime limit the rate.
+    Physics: A synchronous engine has one I/O at a time whatever iodepth says. So has an
+    asynchronous one whose submissions wait: each of N I/Os then takes N submissions. By
+    Little's law the mean number outstanding is rate times mean latency. rate and thinktime
+    limit the rate.
 
     Source: fio's HOWTO, iodepth, ioengine, rate; Little 1961.
 
@@ -279,27 +282,33 @@ def depth(case: Case) -> Finding:
     To settle it: run it again with --ioengine=io_uring --direct=1 and without rate or
     thinktime
     """
-    options, asked, each = case.job.options, case.depth, case.number("iodepth", 1)
+    options, each = case.job.options, case.number("iodepth", 1)
     for key in ("rate", "rate_iops", "thinktime", "latency_target"):
         if options.get(key, "0").strip(",") not in ("", "0"):
             return shown(f"{key}={options[key]} limits the rate")
-    if case.engine in SYNCHRONOUS and each and each > 1:
-        return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
-    single, mean = case.level("1"), case.job.outstanding
-    if each and each > 1 and single is not None and single >= 90:
-        return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
-    if each and each > 1 and case.engine == "libaio" and case.is_direct is False:
-        return shown(f"iodepth={each} with libaio and direct=0, which has one I/O at a time")
-    if asked is None:
+    if each is None:
         return unknown("the file does not tell iodepth=")
     if each == 1:
         return excluded("one I/O at a time was asked for")
+    if case.engine in SYNCHRONOUS:
+        return shown(f"iodepth={each} with ioengine={case.engine}, one at a time")
+    single, mean = case.level("1"), case.job.outstanding
+    if case.serial_us and (case.cpu() or 0) < NEARLY_BUSY:
+        return shown(f"each of {each} I/Os ended in its submission, {case.serial_us:.0f} us")
+    if single is not None and single >= 90:
+        return shown(f"iodepth={each}, but {single:.0f} % at 1 (iodepth_level)")
+    if case.engine == "libaio" and case.is_direct is False:
+        return shown(f"iodepth={each} with libaio and direct=0, which has one I/O at a time")
+    asked = each * case.job.threads
+    level = ">=64" if each >= 64 else str(2 ** (each.bit_length() - 1))
+    is_full = (case.level(level) or 0) >= 90
+    if mean is None and is_full:
+        return excluded(f"at least 90 % at {level} or more (iodepth_level)")
     if mean is None:
-        reached = case.level(">=64") if each and each >= 64 else None
-        if reached is not None and reached >= 90:
-            return excluded(f"{reached:.0f} % at 64 or more (iodepth_level)")
         return unknown("no latencies show how many I/Os were outstanding")
     told = f"{mean:.3g} I/Os were outstanding (lat_ns.mean times iops) of {asked:,} asked for"
+    if is_full and mean < 0.75 * asked:
+        return unknown(f"{told}, but at least 90 % at {level} or more (iodepth_level)")
     if mean < 0.5 * asked:
         return shown(told)
     return (unknown if mean < 0.75 * asked else excluded)(told)
@@ -309,7 +318,7 @@ def bound(case: Case) -> Finding:
     """The host or the link set the rate.
 
     Physics: A thread that uses its whole CPU cannot submit more. A link carries its bits less
-    its coding and packets. Drives with compression write zeros and patterns faster.
+    its coding and packets, and never more. Drives with compression write zeros and patterns faster.
 
     Source: SATA 3.x and PCI Express base specifications; fio's usr_cpu and sys_cpu; SandForce
     controllers.
@@ -321,42 +330,45 @@ def bound(case: Case) -> Finding:
     --refill_buffers
     """
     options, cpu = case.job.options, case.cpu()
-    if case.engine in NO_DRIVE or case.disk(IN_MEMORY):
-        return shown("no drive was asked: the host sets the rate")
-    polls = any(key in options for key in ("hipri", "sqthread_poll")) or case.engine == "spdk"
+    is_read = case.reads_only and case.on_disk is not None and case.on_disk < KEPT_FEW
+    if case.engine in NO_DRIVE or case.disk(IN_MEMORY) or is_read:
+        return shown("no drive answered: the host sets the rate")
+    polls = not POLLS.isdisjoint({*options, case.engine})
     if cpu is not None and cpu >= BUSY and not polls:
         return shown(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
     busy = (case.job.outstanding or BUSY) / case.job.threads
     waits = any(key in options for key in ("rate", "rate_iops", "thinktime", "fsync", "fdatasync"))
-    if case.number("iodepth", 1) == 1 and busy < 0.5 and not waits:
-        return shown(
-            f"I/Os took {busy:.0%} of the time (lat_ns.mean times iops), the host the rest"
-        )
+    if case.number("iodepth", 1) == 1 and busy < 0.5 and not waits and not polls:
+        return shown(f"I/Os took {busy:.0%} of the time (lat_ns.mean), the host the rest")
     megabytes = case.rate / 1e6
-    one_way = case.reads_only or case.writes_only
-    for link, (low, high) in LINKS_MB.items():
-        if low <= megabytes <= high and case.block_bytes >= 2**16 and one_way and not waits:
-            return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
+    if (link := _link(case)) and case.block_bytes >= 2**16 and len(case.ways) == 1 and not waits:
+        return likely(f"{megabytes:,.0f} MB/s is the limit of {link}")
     for key in ("zero_buffers", "buffer_compress_percentage", "dedupe_percentage", "verify"):
         if options.get(key, "0") not in ("0", "off", "null"):
             return likely(f"{key}={options[key]}".rstrip("="))
-    if cpu is not None and cpu >= NEARLY_BUSY and not polls:
-        return likely(f"usr_cpu + sys_cpu is {cpu:.0f} % of a CPU per thread")
     if cpu is not None and cpu < IDLE:
         return excluded(f"CPU {cpu:.0f} %, {megabytes:,.0f} MB/s is no link's limit")
     return unknown("the file does not tell how busy the host was")
 
 
+def _link(case: Case) -> str:
+    """The link whose limit a rate is; empty if it is none's. A link never carries more, and a disk
+    of this machine is on no network."""
+    samples, megabytes = case.samples(), case.rate / 1e6
+    if samples and case.job.threads == 1 and samples[1] > PEAK:
+        return ""
+    is_local = bool(case.disks) and not case.disk(NETWORKS)
+    fitting = (link for link, (low, high) in LINKS_MB.items() if low <= megabytes <= high)
+    return next((link for link in fitting if not (is_local and "Ethernet" in link)), "")
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A flaw: its physics and source, an innocent case that looks like it, and what to run to
-    settle it; the words are those of the function's docstring."""
+    """A flaw, and what to run to settle it, in the words of the function's docstring, which also
+    has the physics, its source, and an innocent case that looks like the flaw."""
 
     test: Callable[[Case], Finding]
     title: str
-    physics: str
-    source: str
-    false_alarm: str
     settle: str
 
     @property
@@ -366,10 +378,8 @@ class Rule:
 
 
 def _rule(test: Callable[[Case], Finding]) -> Rule:
-    """Reads the words of a rule from its docstring."""
-    parts = (" ".join(part.split()) for part in (test.__doc__ or "").strip().split("\n\n"))
-    title, *others = parts
-    return Rule(test, title.rstrip("."), *(part.partition(": ")[2] for part in others))
+    words = " ".join((test.__doc__ or "").split())
+    return Rule(test, words.partition(".")[0], words.rpartition("To settle it: ")[2])
 
 
 RULES = tuple(map(_rule, (precondition, cache, slc, throttle, span, percentiles, depth, bound)))
