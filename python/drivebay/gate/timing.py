@@ -83,7 +83,8 @@ def timed(files: Iterable[Path], profile: Profile) -> Iterator[dict[str, float]]
 
 
 def _results(full: Device, trace: Trace) -> Iterator[Result]:
-    for phase in range(PHASES):
+    for pages in range(0, PHASES * STEP, STEP):
         drive = full.copy()
-        drive.run(Workload(pattern="sequential", read_percent=0, ios=1 + phase * STEP))
+        if pages:
+            drive.run(Workload(pattern="sequential", read_percent=0, ios=pages))
         yield drive.run(trace)
