@@ -25,9 +25,11 @@ DRIVE = profiles.load("sm951-nvme-256")
 PROGRAM = """
 import os, struct, sys
 sys.path.insert(0, sys.argv[1])
-from crash_program import Nbd
+from crash_program import Nbd, mark
 drive = Nbd(os.environ["DRIVEBAY_NBD"].partition("socket=")[2])
 for number in range(int(sys.argv[2])):
+    if str(number) in sys.argv[3:]:
+        mark("start")
     drive.write(number, bytes([number]) * 4096)
     drive.write(1000 + number, bytes([number]) * 8192)
     drive.flush()
@@ -35,11 +37,12 @@ drive.read(0, 2)
 drive.talk.sendall(struct.pack(">IHHQQI", 0x25609513, 1, 1, 0, 0, 4096) + bytes(4096))
 drive._read(16)
 """
-"""Writes pages with a flush each, reads two of them, and writes one with FUA."""
+"""Writes pages with a flush each, reads two of them, and writes one with FUA. Sends the mark
+`start` before the commits that are named."""
 
 
-def _recorded(out: Path, commits: int, runs: int = 4) -> Path:
-    words = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(commits)]
+def _recorded(out: Path, commits: int, runs: int = 4, starts: tuple[str, ...] = ()) -> Path:
+    words = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(commits), *starts]
     size = 64 << 20
     assert not gate_record.record(
         out, words, runs=runs, size_bytes=size, file_system=None, setup=None
@@ -81,6 +84,38 @@ def test_the_same_requests_take_the_same_time_however_fast_the_machine_is(base: 
     assert first["read 8 KiB"] == 1
     # A drive without power-loss protection programs what a flush covers.
     assert first["mean flush"] > 100
+
+
+def test_requests_before_the_last_mark_start_do_not_count(tmp_path: Path) -> None:
+    file = _recorded(tmp_path / "out", 5, runs=1, starts=("1", "3")) / "1.requests"
+    described = traces.info(file)
+    # Two commits, a read, and a write with FUA.
+    assert (described.figures["writes"], described.figures["flushes"]) == (2 * 2 + 1, 2)
+    assert described.figures["reads"] == 1
+    (figures,) = timed([file], DRIVE)
+    assert figures["flushes"] == 2 and figures["I/O time"] > 0
+
+
+def test_a_page_more_before_the_first_read_changes_the_time_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, at, rows = random.Random(1), 10_000, list[str]()
+    for number in range(300):
+        at += 3000
+        rows += [f"{at},read,{8192 * draw.randrange(50_000)},8192,0,1000"]
+        rows += [f"{at + 1500},write,{(1 << 29) + 16384 * number},16384,0,1000"]
+    files = [tmp_path / f"{before}.csv" for before in range(4)]
+    for before, file in enumerate(files):
+        more = [f"{1500 * page},write,{4096 * page},4096,0,1000" for page in range(before)]
+        file.write_text("\n".join(("at_ns,op,offset_bytes,bytes,device,response_ns", *more, *rows)))
+
+    def spread() -> float:
+        times = [one["I/O time"] for one in timed(files, profiles.load("7450-pro-960"))]
+        return max(times) / min(times) - 1
+
+    assert spread() < 0.015
+    monkeypatch.setattr(timing, "PHASES", 1)
+    assert spread() > 0.03
 
 
 def test_a_change_of_two_per_cent_fails_the_gate_and_none_passes_it(base: Path) -> None:

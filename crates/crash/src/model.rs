@@ -278,10 +278,7 @@ impl Model {
                 Event::Completed(_) => {}
             }
             let next = events.get(event + 1);
-            let is_cut = match next {
-                None | Some(Event::Mark(_)) => true,
-                Some(_) => grows[event + 1],
-            };
+            let is_cut = next.is_none_or(|next| matches!(next, Event::Mark(_)) || grows[event + 1]);
             while oldest < submitted && self.units[oldest].durable <= event as u32 {
                 oldest += 1;
             }

@@ -380,7 +380,6 @@ impl Recording {
     ) -> u32 {
         let number = self.commands.len() as u32;
         let submitted = self.events.len() as u32;
-        let (completed, completed_ns) = (NEVER, 0);
         self.commands.push(Command {
             op,
             fua,
@@ -388,8 +387,8 @@ impl Recording {
             sectors,
             submitted,
             submitted_ns,
-            completed,
-            completed_ns,
+            completed: NEVER,
+            completed_ns: 0,
             blocks,
         });
         self.events.push(Event::Submitted(number));
@@ -441,8 +440,8 @@ impl Recording {
         }
     }
 
-    /// Requests with the times of their submissions and completions. No two events have the same
-    /// time, so that their order is kept.
+    /// Requests after the last mark `start`, or all, with the times of their submissions and
+    /// completions. No two events have the same time, so that their order is kept.
     pub fn requests(&self) -> impl Iterator<Item = (&Command, u64, Option<u64>)> {
         let mut now = 0;
         let times = self.events.iter().map(|&event| {
@@ -450,7 +449,10 @@ impl Recording {
             now
         });
         let times: Vec<u64> = times.collect();
-        self.commands.iter().map(move |command| {
+        let is_start = |n: u32| self.marks[n as usize].1 == "start";
+        let is_start = |event: &Event| matches!(event, Event::Mark(n) if is_start(*n));
+        let first = self.events.iter().rposition(is_start).unwrap_or(0) as u32;
+        self.commands.iter().filter(move |command| command.submitted >= first).map(move |command| {
             let completed = times.get(command.completed as usize).copied();
             (command, times[command.submitted as usize], completed)
         })

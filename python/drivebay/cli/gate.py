@@ -48,7 +48,9 @@ def record(
 
     The command runs in the root of a new file system on a virtual drive (needs
     root); $OLDPWD is the folder that you called from. With --fs none, {} is a
-    file with the drive's data (by nbdfuse) and $DRIVEBAY_NBD its NBD address.
+    file with the drive's data (by nbdfuse, one request at a time) and
+    $DRIVEBAY_NBD its NBD address. A command that prepares something first can
+    leave that out: drivebay ctl "$DRIVEBAY_CONTROL" mark start
     The exit code is that of the first run that fails, which ends the recording.
     """
     from drivebay.gate.record import record as run

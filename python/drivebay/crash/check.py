@@ -43,8 +43,7 @@ class Verdict:
         """Key that is equal for checks that failed alike: exit code and last line, without numbers
         and paths.
         """
-        last = self.said.splitlines()[-1] if self.said else ""
-        words = re.sub(r"\S*[/0-9]\S*", "#", last)
+        words = re.sub(r"\S*[/0-9]\S*", "#", (self.said.splitlines() or [""])[-1])
         return f"{self.kind} {self.exit_code} {words}"
 
 

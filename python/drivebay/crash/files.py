@@ -42,10 +42,9 @@ def _ask(tool: str, *words: str) -> str:
 
 def _match(pattern: str, text: str) -> list[str]:
     """Groups of the first match. Raises LookupError if there is none."""
-    match = re.search(pattern, text)
-    if match is None:
-        raise LookupError(pattern)
-    return list(match.groups())
+    if match := re.search(pattern, text):
+        return list(match.groups())
+    raise LookupError(pattern)
 
 
 def _offset(pattern: str, extents: str, at: int, unit: int) -> int:

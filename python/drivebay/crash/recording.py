@@ -37,8 +37,9 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: f
     the command stands for a file with the drive's bytes, made by libnbd's nbdfuse: writes go to the
     drive at once, fsync is a flush. Raises UserError if the file exists, or an option is not
     possible; EnvironmentProblem if the command or nbdfuse is missing.
-    `drive`: the served drive. `out`: the recording, a new file. `command`: words, without a shell.
-    `writeback`: times a second at which files of the command are written back.
+    `drive`: the served drive; without data, {} sends one request at a time. `out`: the recording, a
+    new file. `command`: words, without a shell. `writeback`: times a second at which files of the
+    command are written back.
     """
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as name:
         folder = Path(name)
@@ -57,7 +58,7 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: f
             server = serving.Server([replace(drive, record=out)], options)
             resources.enter_context(_served(server))
             if any(DISK in word for word in words):
-                disk = resources.enter_context(_disk(uri, folder))
+                disk = resources.enter_context(_disk(uri, folder, drive.requests_only))
                 words = [word.replace(DISK, str(disk)) for word in words]
                 environment["DRIVEBAY_DISK"] = str(disk)
             with system_errors(
@@ -84,15 +85,15 @@ def _served(server: serving.Server) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _disk(uri: str, folder: Path) -> Iterator[Path]:
-    """Provides a file with the drive's bytes."""
+def _disk(uri: str, folder: Path, in_turn: bool) -> Iterator[Path]:
+    """Provides a file with the drive's bytes. `in_turn`: True for one request at a time."""
     if not shutil.which("nbdfuse") or not shutil.which("fusermount3"):
         raise EnvironmentProblem(
             "{} in the command needs nbdfuse", "apt-get install libnbd-bin fuse3, or $DRIVEBAY_NBD"
         )
     there, ready = folder / "bytes", folder / "nbdfuse.pid"
     there.mkdir()
-    words = ["nbdfuse", "-P", str(ready), str(there / "drive"), uri]
+    words = ["nbdfuse", *["-s"] * in_turn, "-P", str(ready), str(there / "drive"), uri]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL) as fuse:
         try:
             end = time.monotonic() + FUSE_WAIT_S

@@ -288,16 +288,13 @@ def _journal(
     with asked.recording.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     document = {
+        **vars(asked),
         "recording": str(asked.recording.absolute()),
         "digest": digest,
         "check": list(asked.check),
         "rules": info["rules"],
         "changes": dict(asked.changes),
         "drive": None if asked.drive is None else asked.drive.name,
-        "after": asked.after,
-        "states": asked.states,
-        "seed": asked.seed,
-        "timeout_s": asked.timeout_s,
     }
     own, verdicts = folder / ASKED, folder / VERDICTS
     with system_errors(f"{folder}", f"ls -ld {folder}; df"):

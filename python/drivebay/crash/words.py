@@ -87,8 +87,7 @@ def paragraph(
     similar : number of states that fail alike.
     """
     mark = found["mark"]
-    before = f" before the mark {mark}" if mark else ""
-    after = f" after the mark {mark}" if mark else ""
+    before, after = (f" {when} the mark {mark}" * bool(mark) for when in ("before", "after"))
     told = [f"A power cut at {_time(found['cut_ns']).strip()}{after} breaks the check: {output}"]
     told.append(f"{similar:,} states fail alike")
     lost = [n for n, event in enumerate(found["events"]) if event["lost_units"]]
@@ -141,12 +140,11 @@ def _event(event: Mapping[str, Any], later: Sequence[Mapping[str, Any]]) -> Iter
     place = f" LBA {event['lba']}, {event['sectors']} sectors" if event["sectors"] else ""
     end = event["completed_ns"]
     done = f"done {_time(end).strip()}" if end is not None else "not completed"
-    lost = ""
-    if event["lost_units"]:
-        part = event["lost_units"] < event["units"]
-        lost = "  LOST" + f": {event['lost_units']} of {event['units']} parts" * part
+    lost, units = event["lost_units"], event["units"]
+    part = f": {lost} of {units} parts" * (lost < units)
+    loss = f"  LOST{part}" * (lost > 0)
     op = f"{event['op']}{' FUA' if event['fua'] else ''}"
-    yield f"{at}  #{event['number']} {op}{place}, {done}{lost}"
+    yield f"{at}  #{event['number']} {op}{place}, {done}{loss}"
     if event["why"]:
         yield f"{'':>14}  why: {_why(event, later)}"
 

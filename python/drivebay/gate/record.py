@@ -9,6 +9,7 @@ recordings of longer programs differ.
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,21 +37,19 @@ FILE_SYSTEMS = {
     "btrfs": (f"mkfs.btrfs -q -f -U {UUID}", "btrfs -o noatime,commit=3600"),
 }
 # Shell script that runs a command in the root of a file system; $OLDPWD is the caller's folder.
-# The mount is seen by the command alone. The loop device sends one request at a time and merges
-# none: how many it would merge depends on the machine's speed. ext4 places small files as it does
-# large ones: otherwise their place depends on the processor that the program runs on. The blocks
-# that blkid reads are put into the page cache, last ones first, so that the kernel reads nothing
-# ahead: then later probes of other programs send no requests.
+# The mount is seen by the command alone. The loop device has no page cache below it, merges no
+# requests, and reads ahead as far as most devices: otherwise the requests depend on the machine's
+# speed and kernel. ext4 places small files as it does large ones: otherwise their place depends on
+# the processor that the program runs on. blkid puts the blocks that it reads into the page cache:
+# then later probes of other programs send no requests. The gate counts requests after `start`.
 IN_MOUNT = """
-loop=$(losetup --show -f "$1") && name=${loop#/dev/} || exit 125
-echo 2 > "/sys/block/$name/queue/nomerges"
+loop=$(losetup --show --direct-io=on -f "$1") && name=${loop#/dev/} || exit 125
+echo 2 > "/sys/block/$name/queue/nomerges"; echo 128 > "/sys/block/$name/queue/read_ahead_kb"
 mount -t $2 "$loop" /mnt; mounted=$?; losetup -d "$loop"; [ $mounted = 0 ] || exit 125
 { echo 0 > "/sys/fs/ext4/$name/mb_stream_req"; } 2>/dev/null
-end=$(($(blockdev --getsz "$loop") / 256))
-for at in $(seq $((end - 1)) -1 $((end - 4))) $(seq 8 -1 0); do
-    dd if="$loop" bs=128K count=1 skip=$at; done >/dev/null 2>&1
-blkid -p "$loop" >/dev/null
-cd /mnt; shift 2; "$@"; code=$?; cd / && umount /mnt && exit $code
+{ blkid -p "$loop"; [ "$1" != "$DRIVEBAY_DISK" ] ||
+    "$3" -Pm drivebay ctl "$DRIVEBAY_CONTROL" mark start; } >/dev/null || exit 125
+cd /mnt; shift 3; "$@"; code=$?; cd / && umount /mnt && exit $code
 """
 
 
@@ -102,7 +101,8 @@ def record(
 
 
 def _mounted(file: str, kind: str, words: Sequence[str]) -> list[str]:
-    return ["unshare", "--mount", "sh", "-c", IN_MOUNT, "sh", file, FILE_SYSTEMS[kind][1], *words]
+    arguments = [file, FILE_SYSTEMS[kind][1], sys.executable, *words]
+    return ["unshare", "--mount", "sh", "-c", IN_MOUNT, "sh", *arguments]
 
 
 def _made(image: Path, size_bytes: int, kind: str, setup: str | None) -> Path:
