@@ -164,7 +164,7 @@ def test_an_array_has_the_rates_of_all_drives_and_the_years_of_one() -> None:
     assert four.written_tb_per_day == pytest.approx(one.written_tb_per_day, rel=0.01)
     assert four.years_rated == pytest.approx(4 * (one.years_rated or 0), rel=0.01)
     assert four.longest_write_s < 0.5 * one.longest_write_s
-    assert 3 * one.power_w < four.power_w < 4.2 * one.power_w
+    assert one.power_w < four.power_w < 4 * one.power_w
     assert mirror.years_rated == pytest.approx(one.years_rated, rel=0.01)
     assert mirror.read_mb_per_s == pytest.approx(one.read_mb_per_s, rel=0.05)
     for members, level in ((3, "10"), (1, "10"), (40, "0")):
@@ -181,7 +181,7 @@ def test_criteria_are_of_whole_objects_and_need_data(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "MLPerf: 95 % of reads < 200 ms" in done.output and "yes, " in done.output
     assert "Tier-2 is filled by eviction: 50% of its writes" in done.output
-    assert done.output.split("\n")[0].split() == ["figure", "970-evo-plus-1tb"]
+    assert done.stdout.split("\n")[0].split() == ["figure", "970-evo-plus-1tb"]
     path.write_text("\n".join(KV.splitlines()[:-1]) + "\n")
     done = run(app, [*words, "--list", "970-evo-plus-1tb", "--members", "8", "--level", "0"])
     assert "no data" in done.output and "eviction" not in done.output
