@@ -20,7 +20,7 @@ import drivebay
 TOP = Path(__file__).resolve().parent.parent
 CAPI = TOP / "crates/capi"
 DRIVE = "sm951-nvme-512"
-# What the page says of a request's cost, if the tests print it.
+CBINDGEN = "cbindgen@0.29.4"
 REQUESTS = 20_000
 
 
@@ -108,6 +108,34 @@ def test_the_static_library_and_cpp_link(installed: Path, drive: Path, tmp_path:
     words = ["c++", "-Wall", "-Werror", include, source, library, "-lpthread", "-ldl", "-lm"]
     subprocess.run([*words, "-o", program], check=True)
     assert output([str(program)], drive) == ""
+
+
+def test_the_header_has_the_functions_and_fields_of_the_source() -> None:
+    source = (CAPI / "src/lib.rs").read_text()
+    header = (CAPI / "include/drivebay.h").read_text()
+    functions = re.findall(r'extern "C" fn (\w+)\((.*?)\)', source, re.DOTALL)
+    declared = re.findall(r"^[a-z][^\n]* \*?(drivebay_\w+)\((.*?)\);", header, re.DOTALL | re.M)
+    names = {name: re.findall(r"(\w+):", inside) for name, inside in functions}
+    assert names == {
+        name: re.findall(r"(\w+)(?:,|$)", inside.replace("void", "")) for name, inside in declared
+    }
+    constants = re.findall(r"^pub const (\w+)", source, re.MULTILINE)
+    assert constants == re.findall(r"^#define (\w+) \d", header, re.MULTILINE)
+    fields = re.findall(r"^    pub (\w+): ", source, re.MULTILINE)
+    assert fields == re.findall(r"^  u?\w+ (\w+)(?:\[\w+\])?;", header, re.MULTILINE)
+
+
+@pytest.mark.long
+def test_cbindgen_generates_the_header(tmp_path: Path) -> None:
+    """It is no dependency of the crate: DRIVEBAY_BLESS=1 writes the header again."""
+    tools = TOP / ".tools/cbindgen"
+    install = ["cargo", "install", "--quiet", "--locked", "--root", tools, CBINDGEN]
+    subprocess.run(install, check=True)
+    header = CAPI / "include/drivebay.h"
+    made = header if os.environ.get("DRIVEBAY_BLESS") else tmp_path / "drivebay.h"
+    words = ["--quiet", "--config", CAPI / "cbindgen.toml", "--output", made, CAPI / "src/lib.rs"]
+    subprocess.run([tools / "bin/cbindgen", *words], check=True)
+    assert made.read_text() == header.read_text()
 
 
 def test_the_pkg_config_file_has_the_version_of_the_crate() -> None:

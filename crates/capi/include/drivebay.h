@@ -16,6 +16,15 @@
 // Number of stages of a completion.
 #define DRIVEBAY_STAGES 10
 
+// Status of a completion: data could not be read after all retries.
+#define DRIVEBAY_MEDIA_ERROR 1
+
+// Status of a completion: too many blocks have failed, so the drive is read-only.
+#define DRIVEBAY_READ_ONLY 2
+
+// Status of a completion: the drive has no free flash left.
+#define DRIVEBAY_NO_SPACE 3
+
 // Kind of a request.
 typedef enum drivebay_op {
   // Read.
@@ -31,18 +40,6 @@ typedef enum drivebay_op {
   // Flush; `lba` and `sectors` are ignored.
   DRIVEBAY_OP_FLUSH,
 } drivebay_op;
-
-// Result of a request.
-typedef enum drivebay_status {
-  // The request succeeded.
-  DRIVEBAY_STATUS_OK,
-  // Data could not be read after all retries.
-  DRIVEBAY_STATUS_MEDIA_ERROR,
-  // Too many blocks have failed: the drive is read-only.
-  DRIVEBAY_STATUS_READ_ONLY,
-  // The drive has no free flash left.
-  DRIVEBAY_STATUS_NO_SPACE,
-} drivebay_status;
 
 // A virtual drive. One thread at a time may use it; several drives are independent.
 typedef struct drivebay_drive drivebay_drive;
@@ -69,7 +66,7 @@ typedef struct drivebay_completion {
   uint64_t done_ns;
   // Identifier of the request.
   uint32_t tag;
-  // Result: a `drivebay_status`.
+  // 0 if the request succeeded; else the reason.
   uint32_t status;
   // Parts of the latency in ns: host, link, firmware, buffer, map, die, channel, nand, gc,
   // throttle. Their sum is the latency.
