@@ -139,6 +139,56 @@ def test_size_on_the_command_line(tmp_path: Path) -> None:
         assert said in str(refused.exception)
 
 
+def test_stripes_give_each_drive_its_part_and_mirrors_share_the_reads() -> None:
+    asked = of((0, "w", 1, 3 * MIB), (1, "r", 1, 3 * MIB), (2, "w", 2, MIB // 4))
+    one = requests(objects.place(asked, 8 * MIB, "log"))
+    assert len(one) == 7 and one == requests(objects.place(asked, 8 * MIB, "log", width=1))
+    # 512 KiB of each request of 1 MiB, one after the other; and the small one as a whole.
+    striped = requests(objects.place(asked, 8 * MIB, "log", width=2))
+    parts = [(op, number * MIB // 2, MIB // 2) for op in ("write", "read") for number in range(3)]
+    assert striped == [*parts, ("write", 3 * MIB // 2, MIB // 4)]
+    mirrored = requests(objects.place(asked, 8 * MIB, "log", copies=2))
+    assert [op for op, _, _ in mirrored].count("write") == 4
+    assert [op for op, _, _ in mirrored].count("read") in (1, 2)
+
+
+def test_an_array_has_the_rates_of_all_drives_and_the_years_of_one() -> None:
+    drive = drivebay.drive("970-evo-plus-1tb")
+    asked = objects.checkpoints(size_bytes=400 * MIB, every_s=5.0)
+    sizes = {"layout": "log", "scale": 12 / 1104}
+    one, four, mirror = (
+        objects.size(drive, asked, members=members, level=level, **sizes)  # type: ignore[arg-type]
+        for members, level in ((1, "0"), (4, "0"), (2, "1"))
+    )
+    assert four.write_mb_per_s == pytest.approx(one.write_mb_per_s, rel=0.01)
+    assert four.written_tb_per_day == pytest.approx(one.written_tb_per_day, rel=0.01)
+    assert four.years_rated == pytest.approx(4 * (one.years_rated or 0), rel=0.01)
+    assert four.longest_write_s < 0.5 * one.longest_write_s
+    assert one.power_w < four.power_w < 4 * one.power_w
+    assert mirror.years_rated == pytest.approx(one.years_rated, rel=0.01)
+    assert mirror.read_mb_per_s == pytest.approx(one.read_mb_per_s, rel=0.05)
+    for members, level in ((3, "10"), (1, "10"), (40, "0")):
+        with pytest.raises(UserError, match="is not possible"):
+            objects.size(drive, asked, members=members, level=level)  # type: ignore[arg-type]
+
+
+def test_criteria_are_of_whole_objects_and_need_data(tmp_path: Path) -> None:
+    path = tmp_path / "kv.csv"
+    path.write_text(KV.replace("Write,1000000,Tier-2,b,Prefill", "Write,1000000,Tier-2,b,Evict"))
+    run = CliRunner().invoke
+    words = ["size", str(path), "--scale", str(12 / 1104), "--passes", "1"]
+    done = run(app, [*words, "--list", "970-evo-plus-1tb"])
+    assert done.exit_code == 0, done.output
+    assert "MLPerf: 95 % of reads < 200 ms" in done.output and "yes, " in done.output
+    assert "Tier-2 is filled by eviction: 50% of its writes" in done.output
+    assert done.stdout.split("\n")[0].split() == ["figure", "970-evo-plus-1tb"]
+    path.write_text("\n".join(KV.splitlines()[:-1]) + "\n")
+    done = run(app, [*words, "--list", "970-evo-plus-1tb", "--members", "8", "--level", "0"])
+    assert "no data" in done.output and "eviction" not in done.output
+    assert "8 x 970-evo-plus-1tb" in done.output
+    assert run(app, ["size", str(path)]).exit_code != 0
+
+
 def test_damaged_traces_of_objects_are_refused_with_a_reason(tmp_path: Path) -> None:
     garbage = bytes(range(256)) * 8
     packed = gzip.compress(KV.encode() * 50)

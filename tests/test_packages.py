@@ -30,7 +30,7 @@ CRATES = TOP / "crates"
 # Crate that names the package and has its changelog -> other crates of the package.
 PACKAGES = {
     "drive": ("units",),
-    "run": ("plugin",),
+    "run": ("plugin", "capi"),
     "trace": ("replay",),
     "serve": ("wire", "crash"),
 }

@@ -61,12 +61,24 @@ RUST_ROOMS: dict[str, set[str]] = {
     "plugin": {"drive"},
     "trace": {"units"},
     "run": {"drive", "trace", "units"},
+    "capi": {"run", "drive", "units"},
     "replay": {"trace", "units"},
     "wire": set(),
     "crash": {"drive", "units"},
     "serve": {"crash", "wire", "run", "drive", "units"},
-    # benches: only for the source distribution.
-    "py": {"benches", "crash", "plugin", "run", "replay", "serve", "drive", "trace", "units"},
+    # benches, capi: only for the source distribution.
+    "py": {
+        "benches",
+        "capi",
+        "crash",
+        "plugin",
+        "run",
+        "replay",
+        "serve",
+        "drive",
+        "trace",
+        "units",
+    },
     "benches": {"crash", "run", "drive", "trace", "units"},
 }
 

@@ -22,8 +22,8 @@ app = options.Verb()
 
 @app.command()
 def size(
-    drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
-    trace: str = argument(
+    drive: str = argument("DRIVE", f"{options.CATALOG_NAME}; not needed with --list."),
+    trace: str | None = argument(
         "TRACE",
         "Trace: kv_cache_benchmark's --io-trace-log (.csv), Mooncake's .jsonl, or "
         "checkpoint:SIZE/SECONDS.",
@@ -62,9 +62,15 @@ def size(
     ),
     others: str = option(
         "NAMES",
-        "Further drives to compare, separated by commas.",
+        "Drives to compare, separated by commas.",
         "--list",
         default="",
+    ),
+    members: int = option(
+        "N", "Drives in an array; one is simulated, as they are alike.", min=1, max=32, default=1
+    ),
+    level: Literal["0", "1", "10"] = option(
+        None, "RAID level of the array: stripes, mirrors, or both.", default="0"
     ),
     seed: int = option("N", "Seed of the drive.", default=1),
     changes: options.Set = None,
@@ -79,7 +85,8 @@ def size(
       drivebay size pm9a3-960 kv_trace.csv                 by kv_cache_benchmark
       drivebay size pm9a3-960 conversation_trace.jsonl --model llama3.1-70b
       drivebay size 980-pro-1tb checkpoint:105GB/600s --layout files
-      drivebay size pm9a3-960 kv_trace.csv --list 7450-max-800,p5520-1920
+      drivebay size kv_trace.csv --list pm9a3-960,7450-max-800,p5520-1920
+      drivebay size pm9a3-960 checkpoint:2TB/1800s --members 8 --level 0
 
     Formats, layouts and accuracy: docs/concepts/models.md.
     """
@@ -87,10 +94,15 @@ def size(
     from drivebay.cli.progress import status
     from drivebay.library import objects
 
-    names = [drive, *filter(None, others.split(","))]
+    if trace is None:
+        if not others:
+            raise UserError("size needs a drive and a trace", "drivebay size --help")
+        drive, trace = "", drive
+    names = list(filter(None, [drive, *others.split(",")]))
     drives = {name: library.drive(name).with_(*(changes or ())) for name in names}
     smallest = min(chosen.capacity_bytes for chosen in drives.values())
-    accesses = _objects(trace, model, tier, smallest * scale * share)
+    width = {"0": members, "1": 1, "10": members // 2}[level]
+    accesses = _objects(trace, model, tier, smallest * width * scale * share)
     sized = {}
     with status() as show:
         for name, chosen in drives.items():
@@ -103,6 +115,8 @@ def size(
                 speed=speed,
                 passes=passes,
                 scale=scale,
+                members=members,
+                level=level,
                 seed=seed,
             )
     if as_json:
@@ -111,10 +125,15 @@ def size(
         return
     columns = [_rows(found, is_burst=trace.startswith(CHECKPOINT)) for found in sized.values()]
     rows = [(label, *(column[label] for column in columns)) for label in columns[0]]
-    table(("figure", *sized), rows, right=tuple(range(1, len(sized) + 1)))
+    array = f"{members} x " if members > 1 else ""
+    table(
+        ("figure", *(array + name for name in sized)), rows, right=tuple(range(1, len(sized) + 1))
+    )
     for name, found in sized.items():
         if found.unsteady:
             say(f"note: {name}: not steady: {found.unsteady}")
+    if accesses.demoted:
+        say(f"note: {tier} is filled by eviction: {accesses.demoted:.0%} of its writes")
 
 
 def _objects(trace: str, model: str, tier: str, space_bytes: float) -> Objects:
@@ -142,8 +161,15 @@ def _rows(sized: Sized, *, is_burst: bool) -> dict[str, str]:
     def percentiles(us: tuple[float, float, float]) -> str:
         return " / ".join(known(value / 1e3, " ms") for value in us)
 
+    def criterion(ms: float, limit: float) -> str:
+        return f"{'yes' if ms < limit else 'not certain'}, {ms:,.3g} ms" if ms == ms else "no data"
+
     bursts = ("restore", "longest checkpoint") if is_burst else ("longest read", "longest write")
     unsteady = ", not steady" if sized.unsteady else ""
+    limits = {
+        "MLPerf: 95 % of reads < 200 ms": criterion(sized.read_p95_ms, 200.0),
+        "MLPerf: 95 % of writes < 500 ms": criterion(sized.write_p95_ms, 500.0),
+    }
     return {
         "read": known(sized.read_mb_per_s, " MB/s"),
         "written": known(sized.write_mb_per_s, " MB/s"),
@@ -151,6 +177,7 @@ def _rows(sized: Sized, *, is_burst: bool) -> dict[str, str]:
         "writes, 50 / 99 / 99.9 %": percentiles(sized.write_us),
         bursts[1]: known(sized.longest_write_s, " s"),
         bursts[0]: known(sized.longest_read_s, " s"),
+        **({} if is_burst else limits),
         "delay at the end of the trace": known(sized.behind_s, " s"),
         "write amplification, mapping units": f"{known(sized.waf)}{unsteady}",
         "write amplification, bytes (JESD218)": f"{known(sized.waf_bytes)}{unsteady}",

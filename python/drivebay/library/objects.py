@@ -7,8 +7,9 @@ of such programs, `place` gives each object a place by one of three layouts, and
 Sources: MLPerf Storage's kv_cache_benchmark, `--io-trace-log` (columns Timestamp, Operation,
 Object_Size_Bytes, Tier, Key, Phase; Tier-2 is the drive); Mooncake's traces (FAST 2025: timestamp
 in ms, and a hash for each block of 512 tokens of the prompt); model cards for sizes of a token.
-Left out: hits in the memory above the drive (unless the trace has tiers), writes of a file system,
-and computation between the reads of a request.
+Limits of 95 % of the objects: the storage assessment of the same benchmark, of 2026. Left out: hits
+in the memory above the drive (unless the trace has tiers), writes of a file system, and computation
+between the reads of a request; parity, and what members of an array do to one another.
 """
 
 from __future__ import annotations
@@ -48,9 +49,13 @@ REQUEST_BYTES = 2**20
 REQUESTS_MAX = 5 * 10**7
 """Maximum requests of all passes: each takes some 200 bytes of this machine's memory."""
 ALIGN = 4096
+CHUNK_BYTES = 512 * 1024
+"""Chunk of an array: default of mdadm."""
 READ, WRITE, TRIM = range(3)
 Layout = Literal["slots", "log", "files"]
+Level = Literal["0", "1", "10"]
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,9 @@ class Objects:
     refills
         True if the read of an evicted object is followed by its write, as a cache computes it
         again.
+    demoted
+        Share of the writes that evict an object from the tier above; None if the trace does not
+        tell.
     """
 
     at_s: Floats
@@ -77,6 +85,7 @@ class Objects:
     key: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
     refills: bool = False
+    demoted: float | None = None
 
     def __len__(self) -> int:
         return len(self.at_s)
@@ -163,7 +172,13 @@ class Placed:
 
 
 def place(
-    objects: Objects, capacity_bytes: int, layout: Layout = "slots", *, since_s: float = 0.0
+    objects: Objects,
+    capacity_bytes: int,
+    layout: Layout = "slots",
+    *,
+    since_s: float = 0.0,
+    width: int = 1,
+    copies: int = 1,
 ) -> Placed:
     """Gives objects places on a drive, and converts their accesses to requests.
 
@@ -175,6 +190,9 @@ def place(
         "files": as slots, and evicted or replaced objects are discarded first.
     since_s
         Earlier requests are a trace of their own, and their misses and evictions are not counted.
+    width, copies
+        Stripes of an array over this number of drives, each with this number of copies: the
+        requests are those of its first drive, and reads take turns among the copies.
 
     Raises
     ------
@@ -217,7 +235,7 @@ def place(
         raise UserError(
             "nothing of the trace reaches the drive", "look at its tiers: --tier Tier-1"
         )
-    at_s, kind, offsets, lengths = _requests(rows)
+    at_s, kind, offsets, lengths = _of_member(*_requests(rows), width, copies)
 
     def trace(chosen: npt.NDArray[np.bool_], begin_s: float) -> Trace | None:
         if not chosen.any():
@@ -236,6 +254,20 @@ def place(
     if counted is None:
         raise UserError("nothing of the last pass reaches the drive", "take fewer passes")
     return Placed(counted, trace(at_s < since_s, 0.0), misses, evictions)
+
+
+def _of_member(
+    at_s: Floats, kind: Ints, offsets: Ints, lengths: Ints, width: int, copies: int
+) -> tuple[npt.NDArray[Any], ...]:
+    """Requests of the first drive of an array; all of them if it is the only one."""
+    stripe = width * CHUNK_BYTES
+
+    def own(offset: Ints) -> Ints:
+        return offset // stripe * CHUNK_BYTES + np.minimum(offset % stripe, CHUNK_BYTES)
+
+    begins, lengths = own(offsets), own(offsets + lengths) - own(offsets)
+    chosen = (lengths > 0) & ((kind != READ) | (np.arange(len(kind)) % copies == 0))
+    return at_s[chosen], kind[chosen], begins[chosen], lengths[chosen]
 
 
 def _requests(rows: list[tuple[float, int, int, int]]) -> tuple[npt.NDArray[Any], ...]:
@@ -264,6 +296,9 @@ class Sized:
     read_us, write_us
         Latencies of requests at 50, 99 and 99.9 %, in microseconds; all requests of an object are
         issued at once, so the highest are those of whole objects.
+    read_p95_ms, write_p95_ms
+        Upper bounds of the time in which 95 % of the objects are read and written, as no object is
+        slower than its slowest request; NaN without such accesses.
     longest_read_s, longest_write_s
         Time until the last request of an object, or of a burst of objects, completes: a restore, a
         checkpoint.
@@ -286,6 +321,8 @@ class Sized:
     write_mb_per_s: float
     read_us: tuple[float, float, float]
     write_us: tuple[float, float, float]
+    read_p95_ms: float
+    write_p95_ms: float
     longest_read_s: float
     longest_write_s: float
     behind_s: float
@@ -309,9 +346,11 @@ def size(
     speed: float = 1.0,
     passes: int = 2,
     scale: float = 1.0,
+    members: int = 1,
+    level: Level = "0",
     seed: int = 1,
 ) -> Sized:
-    """Figures of a drive under a model's objects, and its life time.
+    """Figures of a drive, or an array of such drives, under a model's objects, and its life time.
 
     Parameters
     ----------
@@ -328,16 +367,23 @@ def size(
     scale
         Scale of the drive, not of the objects: for small traces, and less time. The next possible
         share is taken.
+    members, level
+        Number of drives in an array, and its RAID level. One drive is simulated: the others are
+        alike. Latencies are those of the drives' requests.
 
     Raises
     ------
     UserError
-        If objects and drive do not fit.
+        If objects and drive do not fit, or the level needs another number of drives.
     """
     if not (0 < share <= 1 and 1e-3 <= speed <= 1e6 and 1 <= passes <= 1000):
         raise UserError(
             "size: share must be 0 to 1, speed 0.001 to 10^6, passes 1 to 1000", "share=0.9"
         )
+    copies = {"0": 1, "1": members, "10": 2}[level]
+    if members % copies or not copies <= members <= 32:
+        raise UserError(f"RAID {level} of {members} drives is not possible", "members=8, level=0")
+    width = members // copies
     at, names = objects.at_s / speed, int(objects.key.max(initial=0)) + 1
     length_s = float(at[-1]) + 1.0
     whole = Objects(
@@ -349,7 +395,9 @@ def size(
     )
     small = drive if scale == 1.0 else drive.scaled(near(drive, scale))
     since_s = length_s * (passes - 1)
-    placed = place(whole, int(small.capacity_bytes * share), layout, since_s=since_s)
+    own = int(small.capacity_bytes * share)
+    space = own if width == 1 else own // CHUNK_BYTES * CHUNK_BYTES * width
+    placed = place(whole, space, layout, since_s=since_s, width=width, copies=copies)
     device = small.device(seed=seed)
     device.prepare()
     if placed.before is not None:
@@ -358,21 +406,25 @@ def size(
     written = float(result.core.write_bytes.sum())
     took_s = max(result.duration_s, length_s)
     a_day = written / took_s * 86_400
+    reads = int((~objects.is_write).sum()) - placed.misses
+    writes = int(objects.is_write.sum()) + placed.misses * objects.refills
     tb, _ = rated(drive)
     life = writable(drive, result.waf, result.waf_bytes) if written else None
     return Sized(
-        read_mb_per_s=float(result.core.read_bytes.sum()) / took_s / 1e6,
-        write_mb_per_s=written / took_s / 1e6,
+        read_mb_per_s=float(result.core.read_bytes.sum()) * members / took_s / 1e6,
+        write_mb_per_s=written * width / took_s / 1e6,
         read_us=_percentiles(result.read_latency),
         write_us=_percentiles(result.write_latency),
-        longest_read_s=_longest_s(result.read_latency),
-        longest_write_s=_longest_s(result.write_latency),
+        read_p95_ms=_within_ms(result.read_latency, reads / members),
+        write_p95_ms=_within_ms(result.write_latency, writes / members),
+        longest_read_s=_us(result.read_latency, 100) / 1e6,
+        longest_write_s=_us(result.write_latency, 100) / 1e6,
         behind_s=max(0.0, result.duration_s - length_s),
         waf=result.waf,
         waf_bytes=result.waf_bytes,
         unsteady=result.unsteady,
-        power_w=result.power_w,
-        written_tb_per_day=a_day / 1e12,
+        power_w=result.power_w * members,
+        written_tb_per_day=a_day * width / 1e12,
         years_rated=tb * 1e12 / a_day / 365.25 if tb and written else None,
         years_flash=life / a_day / 365.25 if life else None,
         misses=placed.misses,
@@ -380,14 +432,18 @@ def size(
     )
 
 
+def _us(latency: Latencies, percent: float) -> float:
+    return latency.percentile_us(percent) if latency.bins.total else math.nan
+
+
 def _percentiles(latency: Latencies) -> tuple[float, float, float]:
-    if not latency.bins.total:
-        return math.nan, math.nan, math.nan
-    return latency.percentile_us(50), latency.percentile_us(99), latency.percentile_us(99.9)
+    return _us(latency, 50), _us(latency, 99), _us(latency, 99.9)
 
 
-def _longest_s(latency: Latencies) -> float:
-    return latency.percentile_us(100) / 1e6 if latency.bins.total else math.nan
+def _within_ms(latency: Latencies, objects: float) -> float:
+    """Time in which 95 % of the objects are complete even if no two slow requests are of the same
+    object."""
+    return _us(latency, 100 - 5 * objects / max(1, latency.bins.total)) / 1e3
 
 
 class _Places:
@@ -480,7 +536,10 @@ def _kv_csv(path: Path, tier: str) -> Objects:
         raise UserError(f"{path} has {what}", "its operations are Read and Write; see --tier")
     keys = np.unique(rows["Key"].to_numpy().astype(str), return_inverse=True)[1]
     order = np.argsort(at, kind="stable")
-    return Objects(at[order] - at.min(), operation[order] == "write", keys[order], size[order])
+    is_write, demoted = operation == "write", None
+    if "Phase" in table.column_names and is_write.any():
+        demoted = float((rows["Phase"].to_numpy()[is_write] == "Evict").mean())
+    return Objects(at[order] - at.min(), is_write[order], keys[order], size[order], demoted=demoted)
 
 
 def _mooncake(path: Path, block_bytes: int) -> Objects:
