@@ -370,7 +370,7 @@ def test_bounds_have_no_error_inside() -> None:
 
 def test_published_files_are_sound() -> None:
     rows = published.figures()
-    assert len(rows) == 797
+    assert len(rows) == 894
     for row in rows.values():
         assert row.id.startswith("S") and row.drive and row.metric and row.source
         assert row.relation in {"eq", "approx", "lt", "gt", "range", "ratio_to"}

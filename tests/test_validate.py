@@ -281,7 +281,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(UserError, match="nothing was published about 'sm950'"):
         load_plan().of_drives(["sm950"])
     with pytest.raises(UserError, match="no such row"):
-        load_plan().only(["S999"])
+        load_plan().only(["S9999"])
 
 
 @pytest.mark.parametrize("name", catalog.names())
@@ -332,10 +332,12 @@ def test_a_stand_in_is_called_one_wherever_it_is_shown(
 ) -> None:
     stand_ins = [drive for drive in map(catalog.load, catalog.names()) if drive.stand_in]
     families = {"sn850x": (1, 2), "t700": (1, 2), "sn770": (1,), "p41-plus": (1, 2)}
+    families |= {"9100-pro": (2, 4), "sn7100": (1,)}
     today = {f"{name}-{size}tb" for name, sizes in families.items() for size in sizes}
     servers = {
         "pm9a3-960", "7450-pro-960", "7450-max-800", "p5520-1920", "p4800x-375", "p5336-61440",
-        "zn540-1tb",
+        "zn540-1tb", "cm7-r-3840", "pm1743-1920", "pm1743-7680", "9550-pro-7680", "pm9d3a-7680",
+        "p5430-15360",
     }  # fmt: skip
     expected = COMPARED - {"samsung-850-pro-512"} | today | servers
     assert {drive.name for drive in stand_ins} == expected

@@ -22,8 +22,12 @@ MAKERS = {
     0x15B7: {"001b44"},  # Sandisk
     0x1B96: {"0014ee"},  # Western Digital
     0x8086: {"5cd2e4"},  # Intel
+    0x1E0F: {"8ce38e"},  # Kioxia
 }
-FOR_DATA_CENTRES = {"pm9a3-960", "7450-pro-960", "7450-max-800", "p5520-1920", "p5336-61440"}
+FOR_DATA_CENTRES = {
+    "pm9a3-960", "7450-pro-960", "7450-max-800", "p5520-1920", "p5336-61440", "cm7-r-3840",
+    "pm1743-1920", "pm1743-7680", "9550-pro-7680", "pm9d3a-7680", "p5430-15360",
+}  # fmt: skip
 INVALID_FIELD, INVALID_LOG_PAGE = 0x002, 0x109
 OCP_SMART, OCP_FAILURE_MODE = 0xC0, 0xC2
 GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
