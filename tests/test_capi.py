@@ -32,7 +32,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pytest.skip(f"{program} is missing")
     prefix = tmp_path_factory.mktemp("capi")
     wrapper = {"RUSTC_WORKSPACE_WRAPPER": "clippy-driver"} if shutil.which("clippy-driver") else {}
-    words = [TOP / "scripts/capi.sh", prefix, "checks"]
+    words = [str(TOP / "scripts/capi.sh"), str(prefix), "checks"]
     subprocess.run(words, check=True, env=os.environ | wrapper)
     return prefix
 
@@ -75,8 +75,8 @@ def test_c_and_cffi_get_the_same_from_new_and_saved_drives(
     mixed = compiled(CAPI / "examples/mixed.c", installed, tmp_path)
     library, header = installed / "lib/libdrivebay.so", installed / "include/drivebay.h"
     python = [sys.executable, CAPI / "examples/mixed.py", library, header]
-    for state in ([], ["worn.state"]):
-        words = ["drive.toml", str(REQUESTS), *state]
+    for state in ("", "worn.state"):
+        words = ["drive.toml", str(REQUESTS), *filter(None, [state])]
         result, cost = output([*mixed, *words], drive).splitlines()
         assert re.fullmatch(r"\d+ ns of processor time per request", cost)
         assert output([*map(str, python), *words], drive).strip() == result
@@ -105,8 +105,8 @@ def test_the_static_library_and_cpp_link(installed: Path, drive: Path, tmp_path:
         "#include <drivebay.h>\nint main() { return drivebay_capacity(nullptr) != 0; }\n"
     )
     include, library = f"-I{installed / 'include'}", installed / "lib/libdrivebay.a"
-    words = ["c++", "-Wall", "-Werror", include, source, library, "-lpthread", "-ldl", "-lm"]
-    subprocess.run([*words, "-o", program], check=True)
+    flags = ["-Wall", "-Werror", include, "-o", str(program)]
+    subprocess.run(["c++", *flags, source, library, "-lpthread", "-ldl", "-lm"], check=True)
     assert output([str(program)], drive) == ""
 
 
@@ -129,12 +129,12 @@ def test_the_header_has_the_functions_and_fields_of_the_source() -> None:
 def test_cbindgen_generates_the_header(tmp_path: Path) -> None:
     """It is no dependency of the crate: DRIVEBAY_BLESS=1 writes the header again."""
     tools = TOP / ".tools/cbindgen"
-    install = ["cargo", "install", "--quiet", "--locked", "--root", tools, CBINDGEN]
+    install = ["cargo", "install", "--quiet", "--locked", "--root", str(tools), CBINDGEN]
     subprocess.run(install, check=True)
     header = CAPI / "include/drivebay.h"
     made = header if os.environ.get("DRIVEBAY_BLESS") else tmp_path / "drivebay.h"
-    words = ["--quiet", "--config", CAPI / "cbindgen.toml", "--output", made, CAPI / "src/lib.rs"]
-    subprocess.run([tools / "bin/cbindgen", *words], check=True)
+    words = ["--quiet", f"--config={CAPI / 'cbindgen.toml'}", f"--output={made}"]
+    subprocess.run([tools / "bin/cbindgen", *words, CAPI / "src/lib.rs"], check=True)
     assert made.read_text() == header.read_text()
 
 

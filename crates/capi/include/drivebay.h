@@ -94,15 +94,16 @@ extern "C" {
 
 // Creates a drive, or returns NULL: see `drivebay_error`.
 //
-// `profile` is the path of a whole profile, or its text in TOML. `state` is the path of a
-// saved state of such a drive; NULL for a new, empty drive, whose random values come from `seed`.
+// `profile` is the path of a whole profile, or its text in TOML. `state` is the path of a state of
+// such a drive, by `drivebay_save` or by Python's `drivebay.Device.save`; NULL for a new, empty
+// drive, whose random values come from `seed`.
 struct drivebay_drive *drivebay_create(const char *profile, const char *state, uint64_t seed);
 
 // Destroys a drive. NULL is allowed.
 void drivebay_destroy(struct drivebay_drive *drive);
 
-// Saves the state to a file, for `drivebay_create` and for Python's `drivebay.Device`. All
-// completions must have been taken. Returns 0, or -1 on an error.
+// Saves the state to a file, for `drivebay_create`. All completions must have been taken. Returns
+// 0, or -1 on an error.
 int drivebay_save(struct drivebay_drive *drive, const char *path);
 
 // Number of sectors of 512 bytes; 0 on an error.

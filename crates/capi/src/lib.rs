@@ -233,8 +233,9 @@ impl Drive {
 
 /// Creates a drive, or returns NULL: see `drivebay_error`.
 ///
-/// `profile` is the path of a whole profile, or its text in TOML. `state` is the path of a
-/// saved state of such a drive; NULL for a new, empty drive, whose random values come from `seed`.
+/// `profile` is the path of a whole profile, or its text in TOML. `state` is the path of a state of
+/// such a drive, by `drivebay_save` or by Python's `drivebay.Device.save`; NULL for a new, empty
+/// drive, whose random values come from `seed`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn drivebay_create(
     profile: *const c_char,
@@ -265,8 +266,8 @@ pub unsafe extern "C" fn drivebay_destroy(drive: *mut Drive) {
     drop((!drive.is_null()).then(|| unsafe { Box::from_raw(drive) }));
 }
 
-/// Saves the state to a file, for `drivebay_create` and for Python's `drivebay.Device`. All
-/// completions must have been taken. Returns 0, or -1 on an error.
+/// Saves the state to a file, for `drivebay_create`. All completions must have been taken. Returns
+/// 0, or -1 on an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn drivebay_save(drive: *mut Drive, path: *const c_char) -> c_int {
     with_drive(drive, -1, |drive| {

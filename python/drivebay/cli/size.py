@@ -86,7 +86,7 @@ def size(
       drivebay size pm9a3-960 conversation_trace.jsonl --model llama3.1-70b
       drivebay size 980-pro-1tb checkpoint:105GB/600s --layout files
       drivebay size kv_trace.csv --list pm9a3-960,7450-max-800,p5520-1920
-      drivebay size pm9a3-960 checkpoint:2TB/1800s --members 8 --level 0
+      drivebay size pm9a3-960 checkpoint:500GB/600s --members 8 --level 0
 
     Formats, layouts and accuracy: docs/concepts/models.md.
     """

@@ -235,7 +235,7 @@ def place(
         raise UserError(
             "nothing of the trace reaches the drive", "look at its tiers: --tier Tier-1"
         )
-    at_s, kind, offsets, lengths = _of_member(*_requests(rows), width, copies)
+    at_s, kind, offsets, lengths = _of_member(*_requests(rows), width=width, copies=copies)
 
     def trace(chosen: npt.NDArray[np.bool_], begin_s: float) -> Trace | None:
         if not chosen.any():
@@ -257,7 +257,7 @@ def place(
 
 
 def _of_member(
-    at_s: Floats, kind: Ints, offsets: Ints, lengths: Ints, width: int, copies: int
+    at_s: Floats, kind: Ints, offsets: Ints, lengths: Ints, *, width: int, copies: int
 ) -> tuple[npt.NDArray[Any], ...]:
     """Requests of the first drive of an array; all of them if it is the only one."""
     stripe = width * CHUNK_BYTES
