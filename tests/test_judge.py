@@ -16,7 +16,7 @@ import pytest
 from test_imports import FIO_3, changed
 
 from drivebay.cli.entry import run
-from drivebay.common.errors import DrivebayError
+from drivebay.common.errors import DrivebayError, UserError
 from drivebay.lab.judge import judge
 from drivebay.lab.judge.rules import RULES
 
@@ -231,6 +231,13 @@ def test_the_page_has_the_words_of_each_rule() -> None:
         kinds = [part.partition(":")[0] for part in words]
         assert kinds == ["Physics", "Source", "False alarm"]
         assert all(part in page for part in (rule.title, *words, settle)), rule.name
+
+
+def test_a_figure_that_only_a_rule_reads_is_refused_in_words(tmp_path: Path) -> None:
+    wrong = job()
+    wrong["read"]["clat_ns"]["mean"] = -1e4
+    with pytest.raises(UserError, match=r"cannot be judged: .*clat_ns\.mean: -10000"):
+        verdicts(tmp_path, wrong)
 
 
 def test_changed_files_are_judged_or_refused_in_words(tmp_path: Path) -> None:

@@ -52,8 +52,7 @@ def judge(files: Sequence[Path]) -> Iterator[tuple[Path, list[Judgement]]]:
         If a file is no output of fio, is damaged, or has an impossible figure.
     """
     for path in files:
-        jobs = _cases(path)
-        yield path, [_worst(rule, jobs) for rule in RULES]
+        yield path, _judged(path, RULES)
 
 
 def flaws(files: Iterable[Path], rules: Sequence[Rule] = RULES) -> list[Judgement]:
@@ -62,15 +61,14 @@ def flaws(files: Iterable[Path], rules: Sequence[Rule] = RULES) -> list[Judgemen
     worst: dict[str, Judgement] = {}
     for path in files:
         try:
-            jobs = _cases(path)
+            judged = _judged(path, rules)
         except UserError:
             continue
-        for rule in rules:
-            entry = _worst(rule, jobs)
+        for entry in judged:
             entry = replace(entry, job=f"{entry.job} of {printable(path.name)}")
             if entry.verdict in FLAWS:
-                known = worst.setdefault(rule.name, entry)
-                worst[rule.name] = min(known, entry, key=lambda one: ORDER.index(one.verdict))
+                known = worst.setdefault(entry.flaw, entry)
+                worst[entry.flaw] = min(known, entry, key=lambda one: ORDER.index(one.verdict))
     return list(worst.values())
 
 
@@ -84,7 +82,7 @@ def of_result(result: Result) -> list[Judgement]:
     return flaws(kept, RULES if "imported" in result.target else of_setup)
 
 
-def _cases(path: Path) -> list[Case]:
+def _judged(path: Path, rules: Sequence[Rule]) -> list[Judgement]:
     hint = "judge reads fio's JSON or text"
     fits = (importer for importer in fitting(path, hint) if importer.name.startswith("fio"))
     importer = next(fits, None) or recognized([path])
@@ -92,13 +90,14 @@ def _cases(path: Path) -> list[Case]:
         other = f"{importer.form} of {importer.program}"
         raise UserError(f"{printable(str(path))} cannot be judged: it is {other}", hint)
     try:
-        found = cases(path, importer)
+        jobs = cases(path, importer)
+        judged = [_worst(rule, jobs) for rule in rules if jobs]
     except Unreadable as problem:
         message = f"{printable(str(path))} cannot be judged: {printable(str(problem))}"
         raise UserError(message, importer.again) from None
-    if not found:
+    if not jobs:
         raise UserError(f"{printable(str(path))}: none of its jobs moved any data", importer.again)
-    return found
+    return judged
 
 
 def _worst(rule: Rule, jobs: Sequence[Case]) -> Judgement:
