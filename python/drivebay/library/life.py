@@ -461,7 +461,10 @@ class _Life:
                     self._leap(window, 0.0)
                     repeats += 1
                     continue
-                step = _next_step(step, plan.step_cycles, spare - window.age.spare_percent)
+                # Longer while nothing fails, shorter once a leap costs spare flash.
+                cost = spare - window.age.spare_percent
+                factor = 2.0 if cost <= 0 else min(2.0, max(0.25, SPARE_STEP / cost))
+                step = min(plan.step_cycles, step * factor)
                 repeats, spare = 0, window.age.spare_percent
                 left_s = plan.until_years * YEAR_S - plan.seconds(window.reached)
                 times = min(step / window.cycles, left_s / plan.seconds(window.drive_writes))
@@ -539,12 +542,6 @@ class _Window:
     drive_writes: float
     cycles: float
     duration_s: float
-
-
-def _next_step(step: float, longest: float, cost: float) -> float:
-    """Cycles of the next leap: longer while nothing fails, shorter once one costs spare flash."""
-    factor = 2.0 if cost <= 0 else min(2.0, max(0.25, SPARE_STEP / cost))
-    return min(longest, step * factor)
 
 
 def _counted(device: Device) -> dict[str, float]:

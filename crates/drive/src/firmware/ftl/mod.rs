@@ -513,9 +513,8 @@ impl Ftl {
     /// first address. Cost: 1 map miss per run of pages that lie together in the map.
     #[inline]
     pub fn place(&mut self, stream: usize, lpn: Lpn, len: u32) -> Ppa {
-        let (first, superblock) = self.placement.take(stream, len);
-        let replaced = self.mapping.entries(lpn.0 as usize..(lpn.0 + len) as usize);
-        self.placement.replaced(stream).remember(first, replaced);
+        let (first, superblock, mut replaced) = self.placement.take(stream, len);
+        replaced.remember(first, self.mapping.entries(lpn.0 as usize..(lpn.0 + len) as usize));
         self.mapping.place(superblock, first, lpn, len);
         Ppa(first)
     }
