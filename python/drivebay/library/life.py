@@ -304,7 +304,6 @@ def age(
 
     works = [functools.partial(live, life) for life in lived.values()]
     threads.together(works, stop=control.cancel)
-    wall_s = time.perf_counter() - began
     lives = tuple(tuple(life.ages) for life in lived.values())
     rated_tb, rated_load = rated(drive)
     return Life(
@@ -317,7 +316,7 @@ def age(
         rated_tb=rated_tb,
         rated_load=rated_load,
         open_factors=plan.open_factors,
-        speed=sum(life[-1].years for life in lives) * YEAR_S / wall_s,
+        speed=sum(life[-1].years for life in lives) * YEAR_S / (time.perf_counter() - began),
     )
 
 
@@ -403,7 +402,7 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
     if percent < float("inf") and rating is None:
         raise UserError(f"{drive.name} has no rated cycles", "until eol")
     pages = int(drive.value("nand.pages_per_block"))
-    small = drive if pages <= BLOCK_PAGES else drive.scaled(_fewest(pages) / pages)
+    small = drive if pages <= BLOCK_PAGES else drive.scaled(BLOCK_PAGES / pages)
     life = wears["block_life_cycles"] if wears is not None else rating
     ends = rating if percent < float("inf") else life  # determines the end
     bound = rating["value"] * percent / 100 if percent < float("inf") else float("inf")
@@ -418,11 +417,6 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
         step_cycles=min(life["value"], bound) / STEPS,
         open_factors=(low / ends["value"], high / ends["value"]),
     )
-
-
-def _fewest(pages: int) -> int:
-    """Pages of a scaled block: few, and a multiple of the number of page types."""
-    return next(n for n in range(BLOCK_PAGES, pages + 1) if n % 12 == 0 or n == pages)
 
 
 @dataclass
