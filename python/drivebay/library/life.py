@@ -44,7 +44,7 @@ YEAR_S, DAY_S = 365.25 * 86_400, 86_400.0
 YEARS_MAX = 30.0
 WINDOWS_MAX = 600
 BLOCK_PAGES = 12
-"""Minimum pages of a block of the scaled drive: a multiple of the program unit of any cell type."""
+"""Pages of a block of the scaled drive: a multiple of the program unit of any cell type."""
 SETTLED = Steady(window_rounds=5, range_percent=5.0, slope_percent=2.0, rounds_max=40)
 """Criterion for write amplification before the first age, in rounds of one drive write."""
 AGREE = 0.02
