@@ -312,7 +312,7 @@ impl Ftl {
 
     /// Begins to copy pages out of a superblock; returns the stream that they go to.
     #[inline(always)]
-    pub fn begin_copy(&mut self, source: &Source) -> usize {
+    pub fn begin_copy(&mut self, source: Source) -> usize {
         // The record is read only where it matters.
         if self.counts_copies { self.count_copy(source) } else { self.streams.copies }
     }
@@ -326,7 +326,7 @@ impl Ftl {
     }
 
     #[inline(never)]
-    fn count_copy(&mut self, source: &Source) -> usize {
+    fn count_copy(&mut self, source: Source) -> usize {
         let of_page = (0..u32::BITS).filter(|bit| source.valid >> bit & 1 == 1);
         for bit in of_page.take(if self.owners.is_empty() { 0 } else { u32::BITS as usize }) {
             let page = self.page_at(Ppa(source.first.0 + bit)).0;
