@@ -43,6 +43,21 @@ def test_a_copy_goes_on_bit_for_bit() -> None:
     assert (first.ios, first.latency.mean_us) == (second.ios, second.latency.mean_us)
 
 
+def test_a_failed_member_adds_nothing_to_the_arrays_figures() -> None:
+    """It would collect garbage in the idle time that it has left."""
+    array = array_of("5", 3)
+    array.prepare(rest_s=10)
+    array.run(Workload(queue_depth=16, ios=20_000))
+    array.fail(0)
+
+    def programmed() -> int:
+        return sum(device.counters().placed_pages for device in array.devices[1:])
+
+    before, result = programmed(), array.run(Workload(queue_depth=16, duration_s=0.3))
+    counted = result.core.after.placed_pages - result.core.before.placed_pages
+    assert counted == programmed() - before
+
+
 def test_a_member_fails_and_is_rebuilt() -> None:
     array = array_of("5", 4)
     array.prepare(rest_s=10)

@@ -25,6 +25,7 @@ from drivebay.definitions import profiles
 from drivebay.library import life
 
 RANDOM = Workload(queue_depth=8)
+TOP = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +136,25 @@ def test_every_rating_is_of_a_drive_of_the_catalog_and_has_a_source() -> None:
         tb, load = life.rated(drivebay.drive(name))
         assert name in profiles.names() and row["source"] and load in life.LOADS
         assert tb is not None and tb > 100
+
+
+def test_every_public_run_has_a_source_and_the_flash_of_a_drive_of_the_catalog() -> None:
+    runs = tomllib.loads((data.path("published") / "endurance-runs.toml").read_text())["run"]
+    for run in runs:
+        assert run["drive"] in profiles.names() and run["source"] and run["load"], run["tested"]
+        assert run.keys() & {"written_tb", "indicator_cycles"}, run["tested"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wear"),
+    [("samsung-840-pro-512", "planar-mlc"), ("samsung-850-pro-512", "mlc-v-nand")],
+)
+def test_wear_of_mlc_flash_can_be_laid_over_a_drive(name: str, wear: str) -> None:
+    drive = drivebay.drive(name).with_(ailment=f"{TOP}/examples/endurance/{wear}.toml")
+    written = life.writable(drive, 1.0, 1.0)
+    cycles = drive.value("reliability.block_life_cycles")
+    assert written is not None and "wears out" in drive.title
+    assert 0.5 * cycles < written / drive.capacity_bytes < 0.8 * cycles
 
 
 def test_age_on_the_command_line(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from typer.testing import CliRunner
 
 import drivebay
 from drivebay import Workload
+from drivebay.analysis import phases
 from drivebay.cli.app import app
 from drivebay.common.errors import UserError
 from drivebay.lab.sweep import plan, spec, work
 from drivebay.library import arrays, objects
 from drivebay.library.life import writable
+from drivebay.targets.virtual import target
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +117,30 @@ def test_a_sweeps_load_ends_by_bytes_or_when_it_is_stable(end: dict[str, int]) -
     if "bytes" in end:
         assert row["steady"] == 0.0
         assert b"did not reach a steady state" in table.schema.metadata[b"drivebay"]
+
+
+def test_amplification_that_moves_at_a_constant_rate_is_not_steady() -> None:
+    """After a fill the flash core limits the rate while victims are still nearly full."""
+
+    def verdict(amplified: list[float]) -> str:
+        parts = {f"waf_part_{number}": value for number, value in enumerate(amplified)}
+        phase = SimpleNamespace(
+            timeline=SimpleNamespace(rate_mb_s=np.full(10, 42.0)), metrics={"freed": 1.0, **parts}
+        )
+        return phases.unsteady(cast(Any, phase))
+
+    assert verdict([9.3, 9.2, 9.4, 9.3, 9.3]) == ""
+    assert "amplification moved" in verdict([17.0, 16.0, 14.0, 13.0, 11.0])
+
+
+def test_a_phase_has_the_amplification_of_its_parts(small: drivebay.Drive) -> None:
+    device = small.device()
+    device.fill()
+    result = device.run(Workload(duration_s=6))
+    parts = list(target._metrics(result.core, superblock=1e6).items())
+    found = [value for name, value in parts if name.startswith("waf_part_")]
+    assert len(found) == 5 and found[0] == pytest.approx(result.series.waf[0])
+    assert min(found) < result.waf < max(found)
 
 
 def test_a_sweeps_load_has_one_amount() -> None:

@@ -9,7 +9,7 @@ pub const STREAMS_MAX: usize = 128;
 
 /// An element per write stream of the drive; the other elements are unused defaults.
 pub struct PerStream<T> {
-    all: Box<[T; STREAMS_MAX]>,
+    all: [T; STREAMS_MAX],
     count: usize,
 }
 
@@ -20,7 +20,7 @@ impl<T: Default> PerStream<T> {
     pub fn new(count: usize, make: impl Fn() -> T) -> PerStream<T> {
         assert!(count <= STREAMS_MAX, "a drive has at most {STREAMS_MAX} write streams");
         let all = |stream| if stream < count { make() } else { T::default() };
-        PerStream { all: Box::new(std::array::from_fn(all)), count }
+        PerStream { all: std::array::from_fn(all), count }
     }
 }
 

@@ -357,10 +357,10 @@ impl Storage for Array {
         self.now
     }
 
-    /// Sums over the members; for temperature and throttle stage, the maximum.
+    /// Sums over the members that work; for temperature and throttle stage, the maximum.
     fn counters(&self) -> Counters {
-        let each = self.members.iter().map(|member| member.device.counters());
-        each.reduce(added).expect("an array has members")
+        let good = self.members.iter().filter(|member| member.good.is_some());
+        good.map(|member| member.device.counters()).reduce(added).expect("a member works")
     }
 
     /// Sum of all members' peaks: the power if they occurred at the same time.

@@ -111,8 +111,10 @@ def of_amplification(phase: PhaseFigures, key: str = "", suffix: str = "") -> li
 
 def unsteady(phase: PhaseFigures) -> str:
     """Reason why a phase's figures are not those of a steady state; empty if they are."""
-    rates = steadiness.fifths(phase.timeline.rate_mb_s)
-    return steadiness.unsteady({"rate": rates}, freed=phase.metrics.get("freed"))
+    courses = {"rate": steadiness.fifths(phase.timeline.rate_mb_s)}
+    if amplified := [v for name, v in phase.metrics.items() if name.startswith("waf_part_")]:
+        courses["amplification"] = amplified
+    return steadiness.unsteady(courses, freed=phase.metrics.get("freed"))
 
 
 def percentile(q: float, us: float | None, n: int, key: str = "", suffix: str = "") -> Figure:

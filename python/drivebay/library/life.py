@@ -44,7 +44,7 @@ YEAR_S, DAY_S = 365.25 * 86_400, 86_400.0
 YEARS_MAX = 30.0
 WINDOWS_MAX = 600
 BLOCK_PAGES = 12
-"""Minimum pages of a block of the scaled drive: a multiple of the program unit of any cell type."""
+"""Pages of a block of the scaled drive: a multiple of the program unit of any cell type."""
 SETTLED = Steady(window_rounds=5, range_percent=5.0, slope_percent=2.0, rounds_max=40)
 """Criterion for write amplification before the first age, in rounds of one drive write."""
 AGREE = 0.02
@@ -304,7 +304,6 @@ def age(
 
     works = [functools.partial(live, life) for life in lived.values()]
     threads.together(works, stop=control.cancel)
-    wall_s = time.perf_counter() - began
     lives = tuple(tuple(life.ages) for life in lived.values())
     rated_tb, rated_load = rated(drive)
     return Life(
@@ -317,7 +316,7 @@ def age(
         rated_tb=rated_tb,
         rated_load=rated_load,
         open_factors=plan.open_factors,
-        speed=sum(life[-1].years for life in lives) * YEAR_S / wall_s,
+        speed=sum(life[-1].years for life in lives) * YEAR_S / (time.perf_counter() - began),
     )
 
 
@@ -403,7 +402,7 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
     if percent < float("inf") and rating is None:
         raise UserError(f"{drive.name} has no rated cycles", "until eol")
     pages = int(drive.value("nand.pages_per_block"))
-    small = drive if pages <= BLOCK_PAGES else drive.scaled(_fewest(pages) / pages)
+    small = drive if pages <= BLOCK_PAGES else drive.scaled(BLOCK_PAGES / pages)
     life = wears["block_life_cycles"] if wears is not None else rating
     ends = rating if percent < float("inf") else life  # determines the end
     bound = rating["value"] * percent / 100 if percent < float("inf") else float("inf")
@@ -418,11 +417,6 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
         step_cycles=min(life["value"], bound) / STEPS,
         open_factors=(low / ends["value"], high / ends["value"]),
     )
-
-
-def _fewest(pages: int) -> int:
-    """Pages of a scaled block: few, and a multiple of the number of page types."""
-    return next(n for n in range(BLOCK_PAGES, pages + 1) if n % 12 == 0 or n == pages)
 
 
 @dataclass
@@ -461,7 +455,10 @@ class _Life:
                     self._leap(window, 0.0)
                     repeats += 1
                     continue
-                step = _next_step(step, plan.step_cycles, spare - window.age.spare_percent)
+                # Longer while nothing fails, shorter once a leap costs spare flash.
+                cost = spare - window.age.spare_percent
+                factor = 2.0 if cost <= 0 else min(2.0, max(0.25, SPARE_STEP / cost))
+                step = min(plan.step_cycles, step * factor)
                 repeats, spare = 0, window.age.spare_percent
                 left_s = plan.until_years * YEAR_S - plan.seconds(window.reached)
                 times = min(step / window.cycles, left_s / plan.seconds(window.drive_writes))
@@ -539,12 +536,6 @@ class _Window:
     drive_writes: float
     cycles: float
     duration_s: float
-
-
-def _next_step(step: float, longest: float, cost: float) -> float:
-    """Cycles of the next leap: longer while nothing fails, shorter once one costs spare flash."""
-    factor = 2.0 if cost <= 0 else min(2.0, max(0.25, SPARE_STEP / cost))
-    return min(longest, step * factor)
 
 
 def _counted(device: Device) -> dict[str, float]:

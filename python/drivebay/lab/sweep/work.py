@@ -83,9 +83,8 @@ def row(plan: Plan, point: Point) -> pa.Table:
     measured = measure(test, phases)
     warnings = [warning for phase in phases for warning in phase.conditions.get("warnings", ())]
     if plan.spec.workload is not None:
-        steady = not unsteady(measured.phases[0])
-        figure = Figure("steady", "Steady state", float(steady), "")
-        figures = {**measured.figures, "steady": figure}
+        steady = float(not unsteady(measured.phases[0]))
+        figures = {**measured.figures, "steady": Figure("steady", "Steady state", steady, "")}
         measured = replace(measured, figures=figures, main=(*measured.main, "steady"))
         if not steady:
             warnings.append("some runs did not reach a steady state: 'steady' is 0 for them")

@@ -26,6 +26,7 @@ from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Phase, Prepare, Test, Workload
+from drivebay.definitions.suites.parts import Steady
 from drivebay.results import records
 from drivebay.results.records import PhaseResult
 from drivebay.targets import rounds
@@ -564,7 +565,16 @@ def _metrics(run: _core.RunResult, superblock: float) -> dict[str, float]:
         metrics["waf"] = placed / host_pages
         if placed and superblock == superblock:
             metrics["freed"] = (after.erases - before.erases) * superblock / (placed * 4096)
+            metrics |= _amplification(run)
     return metrics
+
+
+def _amplification(run: _core.RunResult) -> dict[str, float]:
+    """Write amplification of each part of a run, of as many as `Steady` compares."""
+    ends = np.linspace(0, len(run.host_pages), Steady().window_rounds + 1).astype(int)
+    counted = ((run.before.placed_pages, run.placed_pages), (run.before.host_pages, run.host_pages))
+    placed, host = (np.diff(np.append(before, pages)[ends]) for before, pages in counted)
+    return {f"waf_part_{number}": placed[number] / host[number] for number in np.flatnonzero(host)}
 
 
 def _by_bytes(run: _core.RunResult) -> dict[str, float]:

@@ -46,7 +46,7 @@ impl GcPort for BackEnd {
     fn next_step(&mut self, purpose: Purpose) -> NextStep {
         if let Some(source) = self.ftl.next_source(purpose) {
             let reclaimed = u64::from(source.pages) * self.ftl.given_per_copy(purpose);
-            let stream = self.ftl.begin_copy(&source);
+            let stream = self.ftl.begin_copy(source);
             NextStep::Copy { source, stream, reclaimed }
         } else if self.ftl.victim_is_done(purpose) {
             NextStep::Retire { reclaimed: self.ftl.given_by_empty(purpose) }
@@ -73,7 +73,7 @@ impl GcPort for BackEnd {
         data_ready: &mut Nanos,
     ) {
         // Pages are programmed in order: none before the data of all before it has come.
-        *data_ready = (*data_ready).max(self.read_source(&source, at, trigger));
+        *data_ready = (*data_ready).max(self.read_source(source, at, trigger));
         self.relocate(source, stream, at, at.max(*data_ready));
     }
 
@@ -144,7 +144,7 @@ impl BackEnd {
     ///
     /// Cost: 1 die and 1 calendar.
     #[inline(always)]
-    fn read_source(&mut self, source: &Source, at: Nanos, trigger: Trigger) -> Nanos {
+    fn read_source(&mut self, source: Source, at: Nanos, trigger: Trigger) -> Nanos {
         if self.events.is_some() {
             self.note_copy(source, at, trigger);
         }
@@ -188,7 +188,7 @@ impl BackEnd {
 
     /// Translates the pages copied out of a flash page.
     #[inline(never)]
-    fn translate_source(&mut self, source: &Source, from: Nanos) -> Nanos {
+    fn translate_source(&mut self, source: Source, from: Nanos) -> Nanos {
         let mut ready = from;
         let mut valid = source.valid;
         while valid != 0 {
@@ -211,7 +211,7 @@ impl BackEnd {
         loop {
             let page = self.stripes.next_to_move()?;
             if let Some(source) = self.ftl.source_at(page) {
-                return Some((source, self.ftl.begin_copy(&source)));
+                return Some((source, self.ftl.begin_copy(source)));
             }
         }
     }

@@ -143,7 +143,7 @@ impl BackEnd {
     /// Reads pages that are copied where a read may not be plain; returns when they are in the
     /// controller.
     #[inline(never)]
-    pub(super) fn read_erring_source(&mut self, source: &Source, at: Nanos, bytes: u64) -> Nanos {
+    pub(super) fn read_erring_source(&mut self, source: Source, at: Nanos, bytes: u64) -> Nanos {
         let page = source.first.0 >> self.geometry.page_shift;
         if self.stripes.is_lost(page) {
             let read = self.read_others(page, at, bytes, false);

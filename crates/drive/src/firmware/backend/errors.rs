@@ -61,7 +61,7 @@ impl BackEnd {
 
     /// As `retry`, for a flash page that is being copied: an error there does not concern the
     /// command, but the copies have lost their data.
-    pub(super) fn decode_source(&mut self, source: &Source, from: Nanos) -> Nanos {
+    pub(super) fn decode_source(&mut self, source: Source, from: Nanos) -> Nanos {
         let of_command = self.damage.media_error;
         let (done, _, lost) = self.retry(source.first, source.valid, from, NO_WAIT, false);
         self.damage.media_error = of_command;
@@ -130,7 +130,7 @@ impl BackEnd {
 
     /// Notes that these copied pages have lost their data: they cannot be read until they are
     /// written anew.
-    pub(super) fn lose(&mut self, source: &Source, mut lost: u32) {
+    pub(super) fn lose(&mut self, source: Source, mut lost: u32) {
         while lost != 0 {
             let page = self.ftl.page_at(Ppa(source.first.0 + lost.trailing_zeros())).0;
             lost &= lost - 1;

@@ -31,7 +31,7 @@ impl BackEnd {
     /// Notes that pages of a victim are about to be copied.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_copy(&mut self, source: &Source, at: Nanos, trigger: Trigger) {
+    pub(super) fn note_copy(&mut self, source: Source, at: Nanos, trigger: Trigger) {
         // What is moved of a failed die empties no superblock.
         if self.ftl.superblock(source.superblock).state != State::Victim {
             return;

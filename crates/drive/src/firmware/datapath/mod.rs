@@ -40,6 +40,8 @@ pub struct StreamPage {
 /// Write buffers, programs and erases that are due later, and the dies.
 pub struct DataPath {
     geometry: Geometry,
+    /// Bits that all addresses on the last plane of a die have set.
+    last_plane: u32,
     buffer_pages: u32,
     buffer_release: Option<BufferRelease>,
     /// Capacitors program the contents of the buffers when the power fails.
@@ -57,7 +59,7 @@ pub struct DataPath {
 }
 
 persist!(DataPath: nand, buffers, deferred, now, dies_floor, merged;
-    given: geometry, buffer_pages, buffer_release, protected);
+    given: geometry, last_plane, buffer_pages, buffer_release, protected);
 
 impl DataPath {
     pub fn new(spec: &Spec, rng: &Rng) -> DataPath {
@@ -72,6 +74,7 @@ impl DataPath {
         nand.set_scheduler(Plugin::new(spec, rng).filter(|plugin| plugin.decides.die_read));
         DataPath {
             geometry: *g,
+            last_plane: ((1 << g.plane_shift) - 1) << (g.order.plane_shift + g.page_shift),
             buffer_pages: spec.buffer_pages,
             buffer_release: spec.buffer_release,
             protected: spec.power_loss_protection || spec.in_place.is_some(),
@@ -181,22 +184,21 @@ impl DataPath {
     /// Cost: 1 ring entry per flash page begun, 1 queue entry per die-wide program.
     #[inline(always)]
     pub fn fill(&mut self, stream: usize, first: Ppa, len: u32, from: Nanos) -> Nanos {
-        let g = self.geometry;
-        let last = (1u32 << g.page_shift) - 1;
+        let last = (1u32 << self.geometry.page_shift) - 1;
         let (mut at, end, mut clock) = (first.0, first.0 + len, from);
         while at < end {
             if at & last == 0 {
                 let free_at = self.free_at(stream);
                 self.buffers[stream].take(free_at);
             }
-            clock = clock.max(self.buffers[stream].ready());
+            let buffer = &self.buffers[stream];
+            clock = clock.max(buffer.ready());
             let page_end = (at | last) + 1;
             if end < page_end {
                 break;
             }
-            let page = at >> g.page_shift;
-            if g.plane_of(page) == (1u32 << g.plane_shift) - 1 {
-                let number = self.buffers[stream].taken() - 1;
+            if at & self.last_plane == self.last_plane {
+                let (page, number) = (at >> self.geometry.page_shift, buffer.taken() - 1);
                 self.program(stream, Program { at: clock, page, number });
             }
             at = page_end;

@@ -173,8 +173,7 @@ impl Ftl {
     pub fn relocate(&mut self, source: &mut Source, stream: usize) -> (Ppa, u32) {
         let count = source.pages.min(self.room(stream));
         source.pages -= count;
-        let (first, to) = self.placement.take(stream, count);
-        let replaced = self.placement.replaced(stream);
+        let (first, to, replaced) = self.placement.take(stream, count);
         self.mapping.relocate(source, to, first, count, replaced);
         (Ppa(first), count)
     }

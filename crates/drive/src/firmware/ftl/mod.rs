@@ -312,7 +312,7 @@ impl Ftl {
 
     /// Begins to copy pages out of a superblock; returns the stream that they go to.
     #[inline(always)]
-    pub fn begin_copy(&mut self, source: &Source) -> usize {
+    pub fn begin_copy(&mut self, source: Source) -> usize {
         // The record is read only where it matters.
         if self.counts_copies { self.count_copy(source) } else { self.streams.copies }
     }
@@ -326,7 +326,7 @@ impl Ftl {
     }
 
     #[inline(never)]
-    fn count_copy(&mut self, source: &Source) -> usize {
+    fn count_copy(&mut self, source: Source) -> usize {
         let of_page = (0..u32::BITS).filter(|bit| source.valid >> bit & 1 == 1);
         for bit in of_page.take(if self.owners.is_empty() { 0 } else { u32::BITS as usize }) {
             let page = self.page_at(Ppa(source.first.0 + bit)).0;
@@ -513,9 +513,8 @@ impl Ftl {
     /// first address. Cost: 1 map miss per run of pages that lie together in the map.
     #[inline]
     pub fn place(&mut self, stream: usize, lpn: Lpn, len: u32) -> Ppa {
-        let (first, superblock) = self.placement.take(stream, len);
-        let replaced = self.mapping.entries(lpn.0 as usize..(lpn.0 + len) as usize);
-        self.placement.replaced(stream).remember(first, replaced);
+        let (first, superblock, mut replaced) = self.placement.take(stream, len);
+        replaced.remember(first, self.mapping.entries(lpn.0 as usize..(lpn.0 + len) as usize));
         self.mapping.place(superblock, first, lpn, len);
         Ppa(first)
     }

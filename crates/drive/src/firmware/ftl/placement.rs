@@ -129,21 +129,17 @@ impl Placement {
         self.frontiers[stream] = Frontier { superblock, next, end, offset, stop: end, last: end };
     }
 
-    /// Takes the next addresses of a frontier; returns the first, and the superblock.
+    /// Takes the next addresses of a frontier; returns the first, the superblock, and the map
+    /// entries that the stream's newest addresses replaced.
     #[inline(always)]
-    pub fn take(&mut self, stream: usize, len: u32) -> (u32, u32) {
+    pub fn take(&mut self, stream: usize, len: u32) -> (u32, u32, Ring<'_>) {
         let frontier = &mut self.frontiers[stream];
         debug_assert!(len <= frontier.end - frontier.next);
         let first = frontier.next;
         frontier.next += len;
         self.free_pages -= u64::from(len);
-        (first, frontier.superblock)
-    }
-
-    /// Map entries that a stream's newest addresses replaced.
-    #[inline(always)]
-    pub fn replaced(&mut self, stream: usize) -> Ring<'_> {
-        Ring { entries: &mut self.replaced[stream], offset: self.frontiers[stream].offset }
+        let replaced = Ring { entries: &mut self.replaced[stream], offset: frontier.offset };
+        (first, frontier.superblock, replaced)
     }
 
     /// Map entry that the address with this number in its stream replaced.
