@@ -122,7 +122,9 @@ def _figure(name: str, value: float) -> str:
 def compare(
     base: Path = argument("BASE", "Folder of recordings."),
     new: Path = argument("NEW", "Folder of recordings of the changed program."),
-    threshold: float = option("PERCENT", "Largest allowed change.", min=0, default=1.0),
+    threshold: float = option(
+        "PERCENT", "Largest allowed change; at least 5 for p99.", min=0, default=1.0
+    ),
     drive: Drive = DRIVE,
     set_: options.Set = None,
     as_json: options.Json = False,
