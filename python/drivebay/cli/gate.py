@@ -122,9 +122,7 @@ def _figure(name: str, value: float) -> str:
 def compare(
     base: Path = argument("BASE", "Folder of recordings."),
     new: Path = argument("NEW", "Folder of recordings of the changed program."),
-    threshold: float = option(
-        "PERCENT", "Largest allowed change; at least 5 for p99.", min=0, default=1.0
-    ),
+    threshold: float = option("PERCENT", "Largest allowed change.", min=0, default=1.0),
     drive: Drive = DRIVE,
     set_: options.Set = None,
     as_json: options.Json = False,
@@ -137,7 +135,8 @@ def compare(
       drivebay gate compare base new >> "$GITHUB_STEP_SUMMARY"
 
     The output is a Markdown table with medians, the change, its 95 % interval and
-    a verdict. Exit code 1: the whole interval of a figure is above the threshold.
+    a verdict. Exit code 1: the whole interval of a figure is above the threshold,
+    which is at least 5 % for the p99 latency.
     """
     from drivebay.gate.compare import changes
     from drivebay.gate.timing import FIGURES
