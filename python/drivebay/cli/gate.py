@@ -135,7 +135,8 @@ def compare(
       drivebay gate compare base new >> "$GITHUB_STEP_SUMMARY"
 
     The output is a Markdown table with medians, the change, its 95 % interval and
-    a verdict. Exit code 1: the whole interval of a figure is above the threshold.
+    a verdict. Exit code 1: the whole interval of a figure is above the threshold,
+    which is at least 5 % for the p99 latency.
     """
     from drivebay.gate.compare import changes
     from drivebay.gate.timing import FIGURES

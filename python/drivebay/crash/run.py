@@ -187,8 +187,7 @@ def _failures(
     for name, verdict in verdicts.items():
         if verdict.failed:
             kinds.setdefault(verdict.alike, []).append(name)
-    shown = list(kinds.items())[:KINDS_MAX]
-    seen = set()
+    shown, seen = list(kinds.items())[:KINDS_MAX], set[str]()
     for kind, names in shown:
         if not check(names[0]).failed:
             notes.append(f"warning: the check failed on {names[0]}, and passes now: it is no judge")
