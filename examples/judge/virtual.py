@@ -108,7 +108,7 @@ def slc() -> Made:
 def throttle() -> Made:
     """Reads of warm and hot drives; those that begin hot are left out, as their rate is even. A
     stage that costs less than a fifth of the rate is no flaw: SNIA's steady state allows it."""
-    for name, ambient in itertools.product((*CACHED, *UNCACHED), range(25, 76, 5)):
+    for name, ambient in itertools.product((*CACHED, *UNCACHED), range(25, 76, 12)):
         device = drivebay.drive(name).with_(ambient_c=ambient).device()
         device.run(Workload(**WHOLE, span_bytes=2**34, bytes=2**34))
         device.rest(1800)

@@ -25,9 +25,9 @@ FLASH_US = 8.0
 # Mean latency of small buffered I/Os below which memory answered most; guess.
 BUFFERED_US = 30.0
 SMALL_BYTES = 16 * 1024
-# Share of the I/Os that reached the disk if all did, and the shortest run of which this holds: fio
-# stops counting a quarter of a second early. Guesses.
-KEPT_MOST, COUNTED_S = 0.9, 5
+# Share of the I/Os that reached the disk if all did, as fio stops counting a quarter of a second
+# early; guess.
+KEPT_MOST = 0.9
 SPAN_SHOWN, SPAN_LIKELY, SPAN_RANDOM, SPAN_LARGE = GIB, 2.2 * GIB, 4 * GIB, 64 * GIB
 LISTS = documents.beside(__file__, "lists.toml")
 NO_DRIVE, POLLS = (frozenset(LISTS[key]) for key in ("no_drive", "polls"))
@@ -137,8 +137,6 @@ def cache(case: Case) -> Finding:
         us = case.mean_us(way)
         if us is not None and us < MEMORY_US:
             return shown(f"{way}s took {us:.1f} us (lat_ns.mean): only memory answers as fast")
-    if case.rate > 16e9 and case.place.startswith("/dev/"):
-        return shown(f"{size(case.rate)}/s is more than a drive's link carries")
     way = "read" if case.reads_only or case.moved > 2 * case.written else "write"
     us = case.mean_us(way)
     told = "" if us is None else f"{way}s took {us:.1f} us (lat_ns.mean)"
@@ -158,7 +156,7 @@ def cache(case: Case) -> Finding:
         return likely(f"{told}, less than a flash cell needs")
     if direct:
         return excluded(f"direct=1{', and ' + told if told else ''}")
-    if kept is not None and (kept >= KEPT_MOST or case.job.duration_s >= COUNTED_S):
+    if kept is not None:
         return (excluded if kept >= KEPT_MOST else likely)(f"direct is not told, {counted}")
     return unknown("the file does not tell direct=")
 
@@ -251,7 +249,6 @@ def percentiles(case: Case) -> Finding:
 
     To settle it: run longer: a percentile q needs 10 / (1 - q/100) I/Os, for p99.99 100,000
     """
-    enough = 0
     for where, latency, q, value, count, mean in case.percentiles():
         above = count * (100 - q) / 100
         place = f"{where}.percentile"
@@ -262,9 +259,7 @@ def percentiles(case: Case) -> Finding:
             return shown(f"the mean, {mean / 1e3:,.3g} us, is above p99, {value / 1e3:,.3g} us")
         if q < 100 and above < SAMPLES_LEAST:
             return shown(f"p{q:g} of {count:,} I/Os has {above:.2g} above it ({place})")
-        enough += 1
-    said = f"{enough} percentiles have enough samples" if enough else "no percentiles are listed"
-    return excluded(said)
+    return excluded("no percentile that is listed rests on too few I/Os")
 
 
 def depth(case: Case) -> Finding:
