@@ -39,7 +39,7 @@ def shipped_from(folder: Path, base: Path, **made: Any) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     base = tmp_path_factory.mktemp("shipped")
-    return shipped_from(base / "new", base, speed=2.0)
+    return shipped_from(base / "new", base, speed=4.0)
 
 
 @pytest.fixture(scope="module")
