@@ -19,10 +19,10 @@ pub enum TraceError {
         /// The hint shown to the user.
         hint: String,
     },
-    /// The file as a whole is refused.
+    /// A file as a whole is refused, or a profile or option of a synthesis.
     #[error("{file}: {problem}\nhint: {hint}")]
     File {
-        /// Name of the file as the user gave it.
+        /// Name of the file, profile or option as the user gave it.
         file: String,
         /// The problem.
         problem: String,
@@ -56,16 +56,13 @@ pub enum TraceError {
         /// Length of the window in requests.
         window: usize,
     },
-    /// A synthesis profile or option is refused.
-    #[error(transparent)]
-    Synth(#[from] SynthError),
     /// The job was cancelled.
     #[error("cancelled\nhint: give the same command again")]
     Cancelled,
 }
 
 impl TraceError {
-    /// Refuses a file as a whole.
+    /// Refuses a file as a whole, or a profile or option of a synthesis.
     #[cold]
     pub(crate) fn file(
         file: &str,
@@ -73,21 +70,6 @@ impl TraceError {
         hint: impl Into<String>,
     ) -> TraceError {
         TraceError::File { file: file.into(), problem: problem.into(), hint: hint.into() }
-    }
-}
-
-/// Reason why a synthesis profile or option is refused.
-#[derive(Debug, thiserror::Error)]
-#[error("{place}: {problem}\nhint: {hint}")]
-pub struct SynthError {
-    place: String,
-    problem: String,
-    hint: String,
-}
-
-impl SynthError {
-    pub(crate) fn new(place: &str, problem: impl Into<String>, hint: &str) -> SynthError {
-        SynthError { place: place.into(), problem: problem.into(), hint: hint.into() }
     }
 }
 

@@ -19,7 +19,7 @@ mod synth;
 mod unpack;
 mod write;
 
-pub use error::{SynthError, TraceError};
+pub use error::TraceError;
 pub use formats::{CSV_HEADER, ColumnMap, Format, Given, Skipped};
 pub use input::LINE_BYTES_MAX;
 pub use jobs::{Summary, convert, info};

@@ -7,7 +7,7 @@
 
 use super::depths::{Groups, POOLS};
 use super::profile::Profile;
-use crate::error::SynthError;
+use crate::error::TraceError;
 use crate::stats::TABLE_KIB;
 
 /// Smallest size that counts as large.
@@ -43,7 +43,7 @@ pub(crate) fn request_counts(
     pools: &[Groups; POOLS],
     reads: u64,
     writes: u64,
-) -> Result<RequestCounts, SynthError> {
+) -> Result<RequestCounts, TraceError> {
     let sizes = sizes(profile)?;
     let read_share = read_shares(profile, &sizes)?;
     let ios = (reads + writes) as f64;
@@ -69,7 +69,7 @@ pub(crate) fn request_counts(
     let error = cells.fit(&wanted);
     if error > ERROR_MAX {
         let problem = format!("its statistics and odds cannot be met together (error {error:.1e})");
-        return Err(SynthError::new(&profile.name, problem, "use milder odds"));
+        return Err(TraceError::file(&profile.name, problem, "use milder odds"));
     }
     let counts = cells.rounded(reads, writes);
     Ok(RequestCounts { classes, counts })
@@ -77,7 +77,7 @@ pub(crate) fn request_counts(
 
 /// Sizes with their shares; sizes that the table leaves out make up the remaining share and the
 /// printed volume.
-fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
+fn sizes(profile: &Profile) -> Result<Vec<Size>, TraceError> {
     let (published, chosen) = (&profile.published, &profile.chosen);
     let mut sizes: Vec<Size> = Vec::new();
     let small = published.size_percent[0] / 100.0 / chosen.small_bytes.len() as f64;
@@ -109,7 +109,7 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
             "the sizes outside the table must have a mean normalized {other_mean:.0} bytes for the \
              printed volume; other_kib allows {low:.0} to {high:.0}"
         );
-        return Err(SynthError::new(&profile.name, problem, "change chosen.other_kib"));
+        return Err(TraceError::file(&profile.name, problem, "change chosen.other_kib"));
     }
     for (i, &kib) in chosen.other_kib.iter().enumerate() {
         let weight = falling[i] * (1.0 - mix) + growing[i] * mix;
@@ -121,7 +121,7 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
 /// Share of reads for each size: 1 / (1 + a (1 + b s^2)), s in units of 64 KiB, with a and b such
 /// that number and volume of the reads are as published. If reads are larger than writes, reads and
 /// writes are exchanged.
-fn read_shares(profile: &Profile, sizes: &[Size]) -> Result<Vec<f64>, SynthError> {
+fn read_shares(profile: &Profile, sizes: &[Size]) -> Result<Vec<f64>, TraceError> {
     let published = &profile.published;
     let (reads, writes) = (published.reads as f64, published.writes as f64);
     let (read_mean, write_mean) = (published.read_gib / reads, published.written_gib / writes);
@@ -147,7 +147,7 @@ fn read_shares(profile: &Profile, sizes: &[Size]) -> Result<Vec<f64>, SynthError
     let b = bisect(1e-9, 1e9, |b| mean_at(b) > wanted_mean);
     if (mean_at(b) / wanted_mean - 1.0).abs() > 1e-6 {
         let problem = "the printed volumes of reads and writes cannot be met with these sizes";
-        return Err(SynthError::new(&profile.name, problem, "check published.read_gib"));
+        return Err(TraceError::file(&profile.name, problem, "check published.read_gib"));
     }
     let a = a_of(b);
     let shares = sizes.iter().map(|size| share(a, b, size));

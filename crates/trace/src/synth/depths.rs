@@ -12,7 +12,7 @@
 use drivebay_units::Rng;
 
 use super::profile::Profile;
-use crate::error::SynthError;
+use crate::error::TraceError;
 
 /// Number of group kinds: 1; 2-3; 4-32; above.
 pub(crate) const POOLS: usize = 4;
@@ -46,7 +46,7 @@ impl Groups {
     }
 }
 
-pub(crate) fn pools(profile: &Profile, rng: &mut Rng) -> Result<[Groups; POOLS], SynthError> {
+pub(crate) fn pools(profile: &Profile, rng: &mut Rng) -> Result<[Groups; POOLS], TraceError> {
     let shares = per_depth(profile)?;
     let bounds = [1, 3, DEEP - 1, GROUP_MAX];
     let mut from = 1;
@@ -76,7 +76,7 @@ fn groups(shares: &[f64], sizes: std::ops::RangeInclusive<usize>, place: u64) ->
 }
 
 /// Shares of I/Os at depth 1, 2, 3 and so on; they fall, and their sum is 1.
-fn per_depth(profile: &Profile) -> Result<Vec<f64>, SynthError> {
+fn per_depth(profile: &Profile) -> Result<Vec<f64>, TraceError> {
     let published = &profile.published;
     let sum: f64 = published.depth_percent.iter().sum();
     let width = |(from, to): (usize, usize)| (to - from + 1) as f64;
@@ -89,7 +89,7 @@ fn per_depth(profile: &Profile) -> Result<Vec<f64>, SynthError> {
     if !means.is_sorted_by(|a, b| a >= b) {
         let problem =
             "depth_percent per depth must fall with the depth, as groups cannot give anything else";
-        return Err(SynthError::new(&profile.name, problem, "check the table"));
+        return Err(TraceError::file(&profile.name, problem, "check the table"));
     }
     let mut shares = Vec::with_capacity(GROUP_MAX);
     for (i, &bucket) in BUCKETS.iter().enumerate() {
@@ -109,11 +109,11 @@ fn per_depth(profile: &Profile) -> Result<Vec<f64>, SynthError> {
             (None, Some(mean)) => mean,
             _ => {
                 let problem = "one of published.depth_mean and chosen.deep_mean must be given";
-                return Err(SynthError::new(&profile.name, problem, "give one of them"));
+                return Err(TraceError::file(&profile.name, problem, "give one of them"));
             }
         };
         deep(&mut shares, deep_share, mean).ok_or_else(|| {
-            SynthError::new(&profile.name, "no groups have that mean depth", "check it")
+            TraceError::file(&profile.name, "no groups have that mean depth", "check it")
         })?;
     }
     Ok(shares)

@@ -17,7 +17,7 @@ mod timing;
 
 use drivebay_units::{Nanos, Rng};
 
-use crate::error::SynthError;
+use crate::error::TraceError;
 use crate::request::{Op, Request};
 use addresses::AddressGenerator;
 use counts::{Class, RequestCounts, request_counts};
@@ -50,11 +50,11 @@ impl Synth {
     /// factor.
     ///
     /// # Errors
-    /// [`SynthError`] if the scale is out of bounds or the profile is inconsistent.
-    pub fn new(profile: Profile, scale: f64, seed: u64) -> Result<Synth, SynthError> {
+    /// [`TraceError`] if the scale is out of bounds or the profile is inconsistent.
+    pub fn new(profile: Profile, scale: f64, seed: u64) -> Result<Synth, TraceError> {
         if !SCALES.contains(&scale) {
             let problem = format!("{scale} is not allowed; must be 0.0001 to 10");
-            return Err(SynthError::new("--scale", problem, "--scale 0.01"));
+            return Err(TraceError::file("--scale", problem, "--scale 0.01"));
         }
         let root = Rng::new(seed).fork(&profile.name);
         let mut rng = root.fork("groups");

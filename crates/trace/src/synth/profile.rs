@@ -6,7 +6,7 @@
 use drivebay_units::Rng;
 use serde::Deserialize;
 
-use crate::error::SynthError;
+use crate::error::TraceError;
 use crate::stats::TABLE_KIB;
 
 /// Largest request that a profile may have.
@@ -159,11 +159,11 @@ impl Profile {
     ///
     /// # Errors
     /// If the name is unknown.
-    pub fn text(name: &str) -> Result<&'static str, SynthError> {
+    pub fn text(name: &str) -> Result<&'static str, TraceError> {
         let text = FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
         text.ok_or_else(|| {
             let problem = format!("'{name}' is unknown; must be {}", Profile::names().join(", "));
-            SynthError::new("trace", problem, "drivebay trace synth light --out light.csv")
+            TraceError::file("trace", problem, "drivebay trace synth light --out light.csv")
         })
     }
 
@@ -171,22 +171,26 @@ impl Profile {
     ///
     /// # Errors
     /// The first problem of the profile.
-    pub fn parse(text: &str) -> Result<Profile, SynthError> {
+    pub fn parse(text: &str) -> Result<Profile, TraceError> {
         let profile: Profile = toml::from_str(text).map_err(|error| {
             let problem = error.to_string().replace('\n', " ");
-            SynthError::new("profile", problem, "compare it with crates/trace/src/synth/light.toml")
+            TraceError::file(
+                "profile",
+                problem,
+                "compare it with crates/trace/src/synth/light.toml",
+            )
         })?;
         profile.check()?;
         Ok(profile)
     }
 
-    fn check(&self) -> Result<(), SynthError> {
+    fn check(&self) -> Result<(), TraceError> {
         let rules = self.published_rules().into_iter().chain(self.chosen_rules());
         let broken = rules.chain(self.phase_rules()).find(|(.., holds)| !holds);
         let Some((field, allowed, _)) = broken else { return Ok(()) };
         let problem = format!("{field} is not allowed; must be {allowed}");
         let place = format!("profile {}", self.name);
-        Err(SynthError::new(&place, problem, "change it in the profile"))
+        Err(TraceError::file(&place, problem, "change it in the profile"))
     }
 
     fn published_rules(&self) -> [Rule; 3] {
