@@ -201,13 +201,14 @@ impl Layout {
         }
         let (mut at, end) = (io.lba, io.lba + u64::from(io.sectors));
         while at < end {
-            let stripe = at / self.stripe();
-            let from = at % self.stripe();
+            let (stripe, from) = (at / self.stripe(), at % self.stripe());
             let until = self.stripe().min(from + (end - at));
+            let base = stripe * self.chunk;
+            let part = Part { layout: self, standing, io, stripe, base, range: from..until };
             match (self.parities() > 0, io.op) {
-                (false, _) => self.plan_copies(io, stripe, from..until, standing, &pending, plan),
-                (true, Op::Read) => self.plan_read(io, stripe, from..until, standing, plan),
-                (true, _) => self.plan_write(io, stripe, from..until, standing, plan),
+                (false, _) => part.plan_copies(&pending, plan),
+                (true, Op::Read) => part.plan_read(plan),
+                (true, _) => part.plan_write(plan),
             }
             at += until - from;
         }
@@ -216,137 +217,6 @@ impl Layout {
         }
         merge(&mut plan.first);
         merge(&mut plan.then);
-    }
-
-    /// Returns the columns of a range of a stripe's data, each with its first and last sector.
-    fn columns_of(&self, range: &Range<u64>) -> impl Iterator<Item = (usize, u64, u64)> + use<> {
-        let (chunk, from, until) = (self.chunk, range.start, range.end);
-        (from / chunk..until.div_ceil(chunk)).map(move |column| {
-            let begin = column * chunk;
-            (column as usize, from.max(begin) - begin, until.min(begin + chunk) - begin)
-        })
-    }
-
-    fn plan_copies(
-        &self,
-        io: Io,
-        stripe: u64,
-        range: Range<u64>,
-        standing: &Standing,
-        pending: &impl Fn(usize) -> usize,
-        plan: &mut Plan,
-    ) {
-        for (column, from, until) in self.columns_of(&range) {
-            let (lba, end) = (stripe * self.chunk + from, stripe * self.chunk + until);
-            let part = Io { lba, sectors: (end - lba) as u32, ..io };
-            let copies = self.copies_of(column);
-            if io.op == Op::Read {
-                let readable = copies.filter(|&member| is_readable(standing, member, end));
-                plan.first
-                    .extend(readable.min_by_key(|&member| pending(member)).map(|m| (m, part)));
-            } else {
-                let working = copies.filter(|&member| standing[member].is_some());
-                plan.first.extend(working.map(|member| (member, part)));
-            }
-        }
-    }
-
-    fn plan_read(
-        &self,
-        io: Io,
-        stripe: u64,
-        range: Range<u64>,
-        standing: &Standing,
-        plan: &mut Plan,
-    ) {
-        for (column, from, until) in self.columns_of(&range) {
-            let (member, base) = (self.member_of(stripe, column), stripe * self.chunk);
-            if is_readable(standing, member, base + until) {
-                plan.first
-                    .push((member, Io { lba: base + from, sectors: (until - from) as u32, ..io }));
-            } else {
-                self.read_others(stripe, rows(from, until), standing, plan);
-            }
-        }
-    }
-
-    /// Reads enough blocks of the rows to compute the others.
-    fn read_others(
-        &self,
-        stripe: u64,
-        (from, until): (u64, u64),
-        standing: &Standing,
-        plan: &mut Plan,
-    ) {
-        let base = stripe * self.chunk;
-        let blocks = (0..self.members).map(|block| self.member_of(stripe, block));
-        let readable = blocks.filter(|&member| is_readable(standing, member, base + until));
-        let part = Io::new(Op::Read, base + from, (until - from) as u32);
-        plan.first.extend(readable.take(self.columns()).map(|member| (member, part)));
-    }
-
-    /// Plans a write to one stripe. Rows in which the same columns are written are planned
-    /// together, as at most three ranges.
-    fn plan_write(
-        &self,
-        io: Io,
-        stripe: u64,
-        range: Range<u64>,
-        standing: &Standing,
-        plan: &mut Plan,
-    ) {
-        let (first, last) = (range.start / self.chunk, (range.end - 1) / self.chunk);
-        let (head, tail) = (range.start % self.chunk, range.end - last * self.chunk);
-        let cuts = if first == last {
-            [head, tail, tail, tail]
-        } else {
-            [0, head.min(tail), head.max(tail), self.chunk]
-        };
-        for cut in cuts.windows(2).filter(|cut| cut[0] < cut[1]) {
-            let covers = |&(_, from, until): &(usize, u64, u64)| from <= cut[0] && cut[1] <= until;
-            let written = self.columns_of(&range).filter(covers);
-            let written = written.fold(0u64, |all, (column, ..)| all | 1 << column);
-            if written > 0 {
-                self.plan_rows(io, stripe, rows(cut[0], cut[1]), written, standing, plan);
-            }
-        }
-    }
-
-    fn plan_rows(
-        &self,
-        io: Io,
-        stripe: u64,
-        (from, until): (u64, u64),
-        written: u64,
-        standing: &Standing,
-        plan: &mut Plan,
-    ) {
-        let (columns, base) = (self.columns(), stripe * self.chunk);
-        let member = |block: usize| self.member_of(stripe, block);
-        let readable = |&block: &usize| is_readable(standing, member(block), base + until);
-        let working = |&block: &usize| standing[member(block)].is_some();
-        let part = |op, block| {
-            (member(block), Io { op, lba: base + from, sectors: (until - from) as u32, ..io })
-        };
-        let is_written = |&block: &usize| written & 1 << block != 0;
-
-        let parity = || (columns..self.members).filter(working);
-        let old = || (0..columns).filter(is_written).chain(parity());
-        let rest = || (0..columns).filter(|block| !is_written(block));
-        let modifies = old().all(|block| readable(&block)) && old().count() < rest().count();
-        if parity().next().is_some() {
-            if modifies
-                || !rest().all(|block| readable(&block)) && old().all(|block| readable(&block))
-            {
-                plan.first.extend(old().map(|block| part(Op::Read, block)));
-            } else if rest().all(|block| readable(&block)) {
-                plan.first.extend(rest().map(|block| part(Op::Read, block)));
-            } else {
-                self.read_others(stripe, (from, until), standing, plan);
-            }
-        }
-        let data = (0..columns).filter(is_written).filter(working);
-        plan.then.extend(data.chain(parity()).map(|block| part(io.op, block)));
     }
 
     /// Plans the reads that recompute sectors of a member, and the write that stores them.
@@ -371,6 +241,122 @@ impl Layout {
         let read = Io::new(Op::Read, lba, sectors);
         plan.first.extend(readable.take(most).map(|other| (other, read)));
         plan.then.push((member, Io { op: Op::Write, ..read }));
+    }
+}
+
+/// The part of a request that lies in one stripe.
+struct Part<'a> {
+    layout: &'a Layout,
+    standing: &'a Standing,
+    io: Io,
+    stripe: u64,
+    /// First sector of the stripe on each member.
+    base: u64,
+    /// Sectors of the stripe's data.
+    range: Range<u64>,
+}
+
+impl Part<'_> {
+    /// Returns the columns, each with its first and last sector.
+    fn columns(&self) -> impl Iterator<Item = (usize, u64, u64)> + use<> {
+        let (chunk, Range { start: from, end: until }) = (self.layout.chunk, self.range.clone());
+        (from / chunk..until.div_ceil(chunk)).map(move |column| {
+            let begin = column * chunk;
+            (column as usize, from.max(begin) - begin, until.min(begin + chunk) - begin)
+        })
+    }
+
+    fn member_of(&self, block: usize) -> usize {
+        self.layout.member_of(self.stripe, block)
+    }
+
+    fn is_readable(&self, member: usize, until: u64) -> bool {
+        is_readable(self.standing, member, self.base + until)
+    }
+
+    fn command(&self, op: Op, from: u64, until: u64) -> Io {
+        Io { op, lba: self.base + from, sectors: (until - from) as u32, ..self.io }
+    }
+
+    fn plan_copies(&self, pending: &impl Fn(usize) -> usize, plan: &mut Plan) {
+        for (column, from, until) in self.columns() {
+            let part = self.command(self.io.op, from, until);
+            let copies = self.layout.copies_of(column);
+            if self.io.op == Op::Read {
+                let readable = copies.filter(|&member| self.is_readable(member, until));
+                plan.first
+                    .extend(readable.min_by_key(|&member| pending(member)).map(|m| (m, part)));
+            } else {
+                let working = copies.filter(|&member| self.standing[member].is_some());
+                plan.first.extend(working.map(|member| (member, part)));
+            }
+        }
+    }
+
+    fn plan_read(&self, plan: &mut Plan) {
+        for (column, from, until) in self.columns() {
+            let member = self.member_of(column);
+            if self.is_readable(member, until) {
+                plan.first.push((member, self.command(self.io.op, from, until)));
+            } else {
+                self.read_others(rows(from, until), plan);
+            }
+        }
+    }
+
+    /// Reads enough blocks of the rows to compute the others.
+    fn read_others(&self, (from, until): (u64, u64), plan: &mut Plan) {
+        let blocks = (0..self.layout.members).map(|block| self.member_of(block));
+        let readable = blocks.filter(|&member| self.is_readable(member, until));
+        let part = Io::new(Op::Read, self.base + from, (until - from) as u32);
+        plan.first.extend(readable.take(self.layout.columns()).map(|member| (member, part)));
+    }
+
+    /// Plans a write. Rows in which the same columns are written are planned together, as at most
+    /// three ranges.
+    fn plan_write(&self, plan: &mut Plan) {
+        let (chunk, Range { start, end }) = (self.layout.chunk, self.range.clone());
+        let (first, last) = (start / chunk, (end - 1) / chunk);
+        let (head, tail) = (start % chunk, end - last * chunk);
+        let cuts = if first == last {
+            [head, tail, tail, tail]
+        } else {
+            [0, head.min(tail), head.max(tail), chunk]
+        };
+        for cut in cuts.windows(2).filter(|cut| cut[0] < cut[1]) {
+            let covers = |&(_, from, until): &(usize, u64, u64)| from <= cut[0] && cut[1] <= until;
+            let written = self.columns().filter(covers);
+            let written = written.fold(0u64, |all, (column, ..)| all | 1 << column);
+            if written > 0 {
+                self.plan_rows(rows(cut[0], cut[1]), written, plan);
+            }
+        }
+    }
+
+    fn plan_rows(&self, (from, until): (u64, u64), written: u64, plan: &mut Plan) {
+        let columns = self.layout.columns();
+        let readable = |&block: &usize| self.is_readable(self.member_of(block), until);
+        let working = |&block: &usize| self.standing[self.member_of(block)].is_some();
+        let part = |op, block| (self.member_of(block), self.command(op, from, until));
+        let is_written = |&block: &usize| written & 1 << block != 0;
+
+        let parity = || (columns..self.layout.members).filter(working);
+        let old = || (0..columns).filter(is_written).chain(parity());
+        let rest = || (0..columns).filter(|block| !is_written(block));
+        let modifies = old().all(|block| readable(&block)) && old().count() < rest().count();
+        if parity().next().is_some() {
+            if modifies
+                || !rest().all(|block| readable(&block)) && old().all(|block| readable(&block))
+            {
+                plan.first.extend(old().map(|block| part(Op::Read, block)));
+            } else if rest().all(|block| readable(&block)) {
+                plan.first.extend(rest().map(|block| part(Op::Read, block)));
+            } else {
+                self.read_others((from, until), plan);
+            }
+        }
+        let data = (0..columns).filter(is_written).filter(working);
+        plan.then.extend(data.chain(parity()).map(|block| part(self.io.op, block)));
     }
 }
 
