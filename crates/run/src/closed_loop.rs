@@ -15,7 +15,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use crate::control::Control;
 use crate::error::RunError;
 use crate::generator::Generator;
-use crate::inside::{Keep, Kept, Sample, Watch, next_look};
+use crate::inside::{Keep, Kept, Sample, WatchedInside};
 use crate::pacing::Pacing;
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
@@ -99,9 +99,7 @@ pub(crate) struct Sampling {
 /// A run. `KEEPS` compiles the plain run separately from the one that keeps samples or events.
 pub(crate) struct ClosedLoop<'a, const KEEPS: bool> {
     samples: Sampling,
-    watch: Option<Box<Watch>>,
-    /// Time of the next reading of the drive's inside.
-    pub(crate) next_look: Nanos,
+    pub(crate) inside: WatchedInside<KEEPS>,
     pub(crate) generator: Generator,
     pub(crate) host: HostQueue,
     pub(crate) recorder: Recorder,
@@ -129,14 +127,11 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     ) -> ClosedLoop<'a, KEEPS> {
         device.take_peak_power_w();
         let start = device.now();
-        let watched = device.single().filter(|_| keep.events > 0);
-        let watch = watched.map(|device| Box::new(Watch::new(device, keep.events)));
         let every = keep.sample_every;
         let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
         ClosedLoop {
             samples: Sampling { every, left: every, taken: Vec::new() },
-            next_look: next_look(watch.as_deref()),
-            watch,
+            inside: WatchedInside::new(device, keep.events),
             generator: Generator::on(workload, seed, device.spec()),
             host: HostQueue::new(workload, device.spec(), start),
             recorder: Recorder::new(start, end, device.counters()),
@@ -159,11 +154,9 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         let by_amount = self.bytes_left == 0 || self.end.0 == u64::MAX;
         let end = if by_amount { self.latest.min(self.end) } else { self.end };
         let outcome = self.recorder.finish(device, end, end.max(self.host.now));
-        let watched = self.watch.zip(device.single());
-        let inside = watched.and_then(|(watch, device)| watch.finish(device, end));
         (
             Outcome { stable: self.stable, worn_out: self.worn_out, ..outcome },
-            Kept { samples: self.samples.taken, inside },
+            Kept { samples: self.samples.taken, inside: self.inside.finish(device, end) },
         )
     }
 
@@ -208,9 +201,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 if now >= self.end || self.bytes_left == 0 {
                     return self.drain(device);
                 }
-                if KEEPS && now >= self.next_look {
-                    self.take_reading(device, now);
-                }
+                self.inside.look(device, now);
                 if now >= self.recorder.next_second() {
                     self.on_second(device, now)?;
                 }
@@ -279,7 +270,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         let done = completion.done;
         self.host.slots.set(tag as usize, self.host.next_after(done));
         self.latest = self.latest.max(done);
-        self.note_outstanding(requested, done);
+        self.inside.add_outstanding(requested, done.min(self.end));
         if self.generator.counts_apart(io.op) {
             self.recorder.count_apart(io.op, done.since(requested), done);
             return (tag as usize, done);
@@ -311,23 +302,6 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// Records that a request was outstanding from `requested` to `done`.
-    #[inline(always)]
-    pub(crate) fn note_outstanding(&mut self, requested: Nanos, done: Nanos) {
-        if KEEPS && let Some(watch) = &mut self.watch {
-            watch.outstanding.add(0, requested, done.min(self.end));
-        }
-    }
-
-    /// Reads the drive's inside at the end of an interval.
-    #[cold]
-    pub(crate) fn take_reading(&mut self, device: &Device, now: Nanos) {
-        if let Some(watch) = &mut self.watch {
-            watch.read(device, now);
-            self.next_look = watch.next();
-        }
-    }
-
     /// Runs on several submission queues: when the controller can take a command,
     /// `SubmissionQueues` picks one of those posted by then.
     #[inline(never)]
@@ -356,9 +330,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                     totals[queues.queue_of_slot(slot)].count(latency);
                 }
             } else if requested < taken {
-                if KEEPS && requested >= self.next_look {
-                    self.take_reading(device, requested);
-                }
+                self.inside.look(device, requested);
                 if requested >= self.recorder.next_second() {
                     self.on_second(device, requested)?;
                 }

@@ -8,6 +8,7 @@ use drivebay_drive::{Activity, Counters, Device, Events, Io};
 use drivebay_units::Nanos;
 
 use crate::queue_slots::NEVER;
+use crate::storage::Storage;
 
 /// Selects the data that a run keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,17 +79,17 @@ pub struct Inside {
 }
 
 /// Reads the drive's inside during a run.
-pub(crate) struct Watch {
+struct Watch {
     start: Nanos,
     before: Reading,
-    pub(crate) outstanding: Activity,
+    outstanding: Activity,
     readings: Vec<Reading>,
     interval: Nanos,
 }
 
 impl Watch {
     /// Starts to keep events, from the drive's present time on.
-    pub(crate) fn new(device: &mut Device, events: usize) -> Watch {
+    fn new(device: &mut Device, events: usize) -> Watch {
         device.keep_events(events);
         let outstanding = Activity::new(device.now(), 1);
         let interval = outstanding.interval();
@@ -97,12 +98,12 @@ impl Watch {
     }
 
     /// Time when the next reading is due.
-    pub(crate) fn next(&self) -> Nanos {
+    fn next(&self) -> Nanos {
         self.start.after(self.interval.times(self.readings.len() as u64 + 1))
     }
 
     /// Takes a reading for all intervals that ended by `now`.
-    pub(crate) fn read(&mut self, device: &Device, now: Nanos) {
+    fn read(&mut self, device: &Device, now: Nanos) {
         let reading = Reading::at(device);
         while self.next() <= now {
             self.readings.push(reading);
@@ -119,7 +120,7 @@ impl Watch {
     }
 
     /// Returns all data until `end`, the drive's present time.
-    pub(crate) fn finish(mut self, device: &mut Device, end: Nanos) -> Option<Inside> {
+    fn finish(mut self, device: &mut Device, end: Nanos) -> Option<Inside> {
         self.read(device, end);
         if self.next() < end.after(self.interval) {
             self.readings.push(Reading::at(device));
@@ -139,7 +140,47 @@ impl Watch {
     }
 }
 
-/// Time of the watch's next reading; `NEVER` without a watch.
-pub(crate) fn next_look(watch: Option<&Watch>) -> Nanos {
-    watch.map_or(NEVER, Watch::next)
+/// The watch of a run that may have one; without `KEEPS`, nothing.
+pub(crate) struct WatchedInside<const KEEPS: bool> {
+    watch: Option<Box<Watch>>,
+    /// Time of the next reading; `NEVER` without a watch.
+    next_look: Nanos,
+}
+
+impl<const KEEPS: bool> WatchedInside<KEEPS> {
+    /// Starts a watch that keeps this many events; with none, there is no watch.
+    pub(crate) fn new(device: &mut impl Storage, events: usize) -> WatchedInside<KEEPS> {
+        let watched = device.single().filter(|_| KEEPS && events > 0);
+        let watch = watched.map(|device| Box::new(Watch::new(device, events)));
+        WatchedInside { next_look: watch.as_ref().map_or(NEVER, |watch| watch.next()), watch }
+    }
+
+    /// Records that a request was outstanding from `requested` to `done`.
+    #[inline(always)]
+    pub(crate) fn add_outstanding(&mut self, requested: Nanos, done: Nanos) {
+        if KEEPS && let Some(watch) = &mut self.watch {
+            watch.outstanding.add(0, requested, done);
+        }
+    }
+
+    /// Takes a reading if one is due at `now`.
+    #[inline(always)]
+    pub(crate) fn look(&mut self, device: &mut impl Storage, now: Nanos) {
+        if KEEPS && now >= self.next_look {
+            self.read(device, now);
+        }
+    }
+
+    #[cold]
+    fn read(&mut self, device: &mut impl Storage, now: Nanos) {
+        if let Some((watch, device)) = self.watch.as_mut().zip(device.single()) {
+            watch.read(device, now);
+            self.next_look = watch.next();
+        }
+    }
+
+    /// Returns what the watch has, until `end`, the drive's present time.
+    pub(crate) fn finish(self, device: &mut impl Storage, end: Nanos) -> Option<Inside> {
+        self.watch.zip(device.single()).and_then(|(watch, device)| watch.finish(device, end))
+    }
 }

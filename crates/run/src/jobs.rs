@@ -17,7 +17,7 @@ use crate::array::Array;
 use crate::closed_loop::ClosedLoop;
 use crate::control::Control;
 use crate::error::RunError;
-use crate::inside::{Inside, Keep, Watch, next_look};
+use crate::inside::{Inside, Keep, WatchedInside};
 use crate::queue_slots::{DEPTH_MAX, NEVER};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, Totals};
@@ -268,45 +268,6 @@ impl Controller {
         let QueuedCommand { posted, io, slot, .. } = self.queues.fetch(at);
         self.places.take();
         device.fetch(posted, place, io, slot as u32)
-    }
-}
-
-/// Readings of the drive's inside while jobs run; without `KEEPS`, nothing.
-struct WatchedInside<const KEEPS: bool> {
-    watch: Option<Watch>,
-    /// Time of the next reading.
-    next_look: Nanos,
-}
-
-impl<const KEEPS: bool> WatchedInside<KEEPS> {
-    fn new(device: &mut impl Storage, events: usize) -> WatchedInside<KEEPS> {
-        let watched = device.single().filter(|_| KEEPS);
-        let watch = watched.map(|device| Watch::new(device, events));
-        WatchedInside { next_look: next_look(watch.as_ref()), watch }
-    }
-
-    /// Records that a request was outstanding from `requested` to `done`.
-    #[inline(always)]
-    fn add_outstanding(&mut self, requested: Nanos, done: Nanos) {
-        if KEEPS && let Some(watch) = &mut self.watch {
-            watch.outstanding.add(0, requested, done);
-        }
-    }
-
-    /// Takes a reading if one is due at `now`.
-    #[inline(always)]
-    fn look(&mut self, device: &mut impl Storage, now: Nanos) {
-        if KEEPS
-            && now >= self.next_look
-            && let Some((watch, device)) = self.watch.as_mut().zip(device.single())
-        {
-            watch.read(device, now);
-            self.next_look = watch.next();
-        }
-    }
-
-    fn finish(self, device: &mut impl Storage, end: Nanos) -> Option<Inside> {
-        self.watch.zip(device.single()).and_then(|(watch, device)| watch.finish(device, end))
     }
 }
 

@@ -17,7 +17,7 @@ use drivebay_trace::{
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
-use crate::inside::{Inside, Watch, next_look};
+use crate::inside::{Inside, WatchedInside};
 use crate::queue_depth::{DepthTracker, QueueDepths};
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
 use crate::recorder::{Outcome, Recorder};
@@ -248,9 +248,7 @@ struct InFlight {
 }
 
 struct OpenLoop<'a, const KEEPS: bool> {
-    watch: Option<Watch>,
-    /// Time of the next reading of the drive's inside.
-    next_look: Nanos,
+    inside: WatchedInside<KEEPS>,
     pacer: Pacer,
     slots: QueueSlots,
     in_flight: Vec<InFlight>,
@@ -275,11 +273,9 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         events: usize,
     ) -> OpenLoop<'a, KEEPS> {
         let start = device.now();
-        let watch = KEEPS.then(|| Watch::new(device, events));
         let depth = (device.spec().queue_depth_max as usize).min(DEPTH_MAX);
         OpenLoop {
-            next_look: next_look(watch.as_ref()),
-            watch,
+            inside: WatchedInside::new(device, events),
             pacer,
             slots: QueueSlots::new(depth, start),
             in_flight: vec![InFlight { released: start, ticket: None }; depth],
@@ -319,7 +315,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         let outcome = self.recorder.finish(device, end, end);
         Ok(ReplayOutcome {
             outcome: Outcome { worn_out, ..outcome },
-            inside: self.watch.and_then(|watch| watch.finish(device, end)),
+            inside: self.inside.finish(device, end),
             depths: self.outstanding.finish(),
             long: self.long,
             skipped: self.skipped,
@@ -375,13 +371,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
             }
             self.serve(device)?;
         };
-        if KEEPS
-            && now >= self.next_look
-            && let Some(watch) = &mut self.watch
-        {
-            watch.read(device, now);
-            self.next_look = watch.next();
-        }
+        self.inside.look(device, now);
         if now >= self.recorder.next_second()
             && !self.recorder.on_second(device, self.control, now, self.served)
         {
@@ -412,9 +402,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         if let Some(ticket) = ticket {
             self.pacer.completed(ticket, done.since(self.start));
         }
-        if KEEPS && let Some(watch) = &mut self.watch {
-            watch.outstanding.add(0, released, done);
-        }
+        self.inside.add_outstanding(released, done);
         if !counts(io.op) {
             self.recorder.count_apart(io.op, latency, done);
             return Ok(());

@@ -73,9 +73,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
                     self.count_part(&mut split, served);
                 }
             } else if next_request <= hand_over && next_request < NEVER {
-                if KEEPS && next_request >= self.next_look {
-                    self.take_reading(device, next_request);
-                }
+                self.inside.look(device, next_request);
                 if next_request >= self.recorder.next_second() {
                     self.on_second(device, next_request)?;
                 }
@@ -115,7 +113,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
         completion.stages.add(Stage::Host, submitted.since(request.requested).after(late));
         let (done, latency) = (request.done, request.done.since(request.requested));
         self.latest = self.latest.max(done);
-        self.note_outstanding(request.requested, done);
+        self.inside.add_outstanding(request.requested, done.min(self.end));
         split.request_slots.set(request_slot, self.host.next_after(done));
         if self.generator.counts_apart(io.op) {
             self.recorder.count_apart(io.op, latency, done);
