@@ -110,7 +110,7 @@ impl PyReplayControl {
     /// Stops the replay: it issues nothing more, waits for outstanding requests, and returns its
     /// results.
     fn stop(&self) {
-        self.0.stop();
+        self.0.cancel();
     }
 
     /// Returns the progress of the replay.
@@ -174,7 +174,7 @@ pub(crate) fn replay_real(
     let control = Arc::clone(&control.0);
     let (outcome, _) = interruptible(
         py,
-        || control.stop(),
+        || control.cancel(),
         || plan.play(&path, capacity_bytes, block_bytes, recorded_bytes, &control),
     );
     RealReplayResult::new(py, &outcome.map_err(plan_error)?)

@@ -189,7 +189,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     }
 
     fn find_reason_to_end(&mut self, control: &Control, now: Nanos) {
-        if control.stop_requested() {
+        if control.cancelled() {
             self.ended = Some(EndReason::Stopped);
         } else if self.options.length_max().is_some_and(|max| now >= max) {
             self.ended = Some(EndReason::TimeUp);

@@ -283,7 +283,7 @@ fn a_stop_keeps_the_results_so_far() {
         fn next(&mut self) -> Next {
             let next = self.0.next();
             if matches!(next, Next::Item(item) if item.number == self.1) {
-                self.2.stop();
+                self.2.cancel();
             }
             next
         }

@@ -14,7 +14,7 @@ pub enum RunError {
     /// The drive refused a command.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// [`crate::Control::cancel`] was called.
+    /// The run was cancelled.
     #[error("cancelled\nhint: run it again")]
     Cancelled,
 }

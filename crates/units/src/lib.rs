@@ -1,10 +1,11 @@
-//! Units: time, sizes and addresses as types, the seeded random generator, histograms of times, and
-//! counts of I/Os.
+//! Units: time, sizes and addresses as types, the seeded random generator, histograms of times,
+//! counts of I/Os, and the control of a running job.
 //!
 //! Time is integer nanoseconds, each kind of address is a type, and only meaningful operations
 //! exist. This crate knows nothing of drives, workloads or files.
 
 mod address;
+mod control;
 mod divide;
 mod histogram;
 mod io_counts;
@@ -13,6 +14,7 @@ mod rng;
 mod time;
 
 pub use address::{Lpn, Ppa, SECTOR_BYTES};
+pub use control::Control;
 pub use divide::Divider;
 pub use histogram::{Bin, Histogram};
 pub use io_counts::IoCounts;
