@@ -28,31 +28,26 @@ pub(super) enum Action {
 
 /// Names and limits of a drive.
 #[derive(Clone, Debug)]
-pub struct Identity {
-    serial: String,
-    firmware: String,
-    model: String,
-    /// Largest number of queued commands.
-    queue_depth: u8,
-}
+pub struct Identity(Identify);
 
 impl Identity {
     /// Creates the identity from a profile. No publication gives the firmware revision.
     pub fn new(spec: &Spec, serial: &str) -> Identity {
-        Identity {
+        Identity(Identify {
             serial: serial.to_owned(),
             firmware: "1.0".to_owned(),
             model: spec.raw.drive.model.value.chars().filter(char::is_ascii).take(40).collect(),
+            sectors: 0,
             queue_depth: spec.queue_depth_max.clamp(1, 32) as u8,
-        }
+            has_write_cache: true,
+            has_trim: true,
+        })
     }
 }
 
 /// State of the ATA device.
 pub(super) struct Ata {
-    identity: Identity,
-    sectors: u64,
-    write_cache: bool,
+    identity: Identify,
     smart: bool,
     /// Last failed queued command, until the host reads the log.
     pub failed: Option<(u8, Answer)>,
@@ -69,13 +64,13 @@ const LOG_QUEUED_ERROR: u64 = 0x10;
 
 impl Ata {
     pub fn new(identity: Identity, sectors: u64) -> Ata {
-        Ata { identity, sectors, write_cache: true, smart: true, failed: None }
+        Ata { identity: Identify { sectors, ..identity.0 }, smart: true, failed: None }
     }
 
     /// Decides the action for a command.
     pub fn plan(&mut self, drive: &mut dyn Drive, command: &Command) -> Result<Action, Fault> {
         let opcode = Opcode::from_code(command.code).ok_or(Fault::Aborted)?;
-        let fua = !self.write_cache;
+        let fua = !self.identity.has_write_cache;
         let (long, short) =
             ((command.lba, command.sectors48()), (command.lba28(), command.sectors28()));
         let read = |(lba, sectors): (u64, u32), is_pio| Action::Read { lba, sectors, is_pio };
@@ -103,7 +98,7 @@ impl Ata {
             }
             Opcode::DataSetManagement => return Err(Fault::Aborted),
             Opcode::IdentifyDevice => {
-                Action::Return { data: self.identify().to_vec(), is_pio: true }
+                Action::Return { data: self.identity.page().to_vec(), is_pio: true }
             }
             Opcode::ReadLogExt => Action::Return { data: self.log(command)?, is_pio: true },
             Opcode::ReadLogDmaExt => Action::Return { data: self.log(command)?, is_pio: false },
@@ -122,21 +117,11 @@ impl Ata {
     }
 
     fn check(&self, (lba, sectors): (u64, u32)) -> Result<(), Fault> {
-        if lba + u64::from(sectors) <= self.sectors { Ok(()) } else { Err(Fault::NotFound) }
-    }
-
-    fn identify(&self) -> [u8; 512] {
-        let Identity { serial, firmware, model, queue_depth } = &self.identity;
-        Identify {
-            serial,
-            firmware,
-            model,
-            sectors: self.sectors,
-            queue_depth: *queue_depth,
-            has_write_cache: self.write_cache,
-            has_trim: true,
+        if lba + u64::from(sectors) <= self.identity.sectors {
+            Ok(())
+        } else {
+            Err(Fault::NotFound)
         }
-        .page()
     }
 
     fn log(&mut self, command: &Command) -> Result<Vec<u8>, Fault> {
@@ -164,8 +149,8 @@ impl Ata {
 
     fn set_features(&mut self, command: &Command) -> Result<Action, Fault> {
         match command.features as u8 {
-            0x02 => self.write_cache = true,
-            0x82 => self.write_cache = false,
+            0x02 => self.identity.has_write_cache = true,
+            0x82 => self.identity.has_write_cache = false,
             // Transfer mode, look-ahead, interface features: accepted without effect.
             0x03 | 0x55 | 0xaa | 0x10 | 0x90 => {}
             _ => return Err(Fault::Aborted),

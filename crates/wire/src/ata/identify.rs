@@ -4,13 +4,13 @@
 
 /// Values that differ between drives.
 #[derive(Clone, Debug, Default)]
-pub struct Identify<'a> {
+pub struct Identify {
     /// Serial number, at most 20 ASCII characters.
-    pub serial: &'a str,
+    pub serial: String,
     /// Firmware revision, at most 8 characters.
-    pub firmware: &'a str,
+    pub firmware: String,
     /// Model name, at most 40 characters.
-    pub model: &'a str,
+    pub model: String,
     /// Number of sectors of 512 B.
     pub sectors: u64,
     /// Largest number of queued commands, 1 to 32.
@@ -21,14 +21,14 @@ pub struct Identify<'a> {
     pub has_trim: bool,
 }
 
-impl Identify<'_> {
+impl Identify {
     /// Returns the 512 bytes of the page.
     pub fn page(&self) -> [u8; 512] {
         let mut words = [0_u16; 256];
         words[0] = 0x0040;
-        text(&mut words[10..20], self.serial);
-        text(&mut words[23..27], self.firmware);
-        text(&mut words[27..47], self.model);
+        text(&mut words[10..20], &self.serial);
+        text(&mut words[23..27], &self.firmware);
+        text(&mut words[27..47], &self.model);
         words[47] = 0x8001;
         // LBA and DMA supported; words 64 to 70 and 88 are valid.
         (words[49], words[50], words[53]) = (0x0f00, 0x4000, 0x0006);

@@ -5,9 +5,9 @@ use super::*;
 #[test]
 fn names_and_size_lie_where_hosts_look() {
     let page = Identify {
-        serial: "S1",
-        firmware: "FW",
-        model: "MODEL",
+        serial: "S1".to_owned(),
+        firmware: "FW".to_owned(),
+        model: "MODEL".to_owned(),
         sectors: 1_000_215_216,
         queue_depth: 32,
         has_write_cache: true,
