@@ -17,32 +17,22 @@ pub(super) fn data_regions(
     second: u64,
     bytes: u32,
 ) -> io::Result<Vec<(u64, usize)>> {
-    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let mut left = bytes as usize;
     let mut regions = Vec::new();
     let head = left.min((PAGE - first % PAGE) as usize);
-    if !first.is_multiple_of(4) {
-        return Err(invalid());
-    }
-    regions.push((first, head));
+    regions.push((aligned(first, 4)?, head));
     left -= head;
     if left == 0 {
         return Ok(regions);
     }
     if left <= PAGE as usize {
-        if !second.is_multiple_of(PAGE) {
-            return Err(invalid());
-        }
-        regions.push((second, left));
+        regions.push((aligned(second, PAGE)?, left));
         return Ok(regions);
     }
     let mut list = second;
     while left > 0 {
-        if !list.is_multiple_of(8) {
-            return Err(invalid());
-        }
         let pages = left.div_ceil(PAGE as usize);
-        let room = ((PAGE - list % PAGE) / 8) as usize;
+        let room = ((PAGE - aligned(list, 8)? % PAGE) / 8) as usize;
         let mut entries = vec![0_u8; 8 * pages.min(room)];
         memory.read(list, &mut entries)?;
         let entries: Vec<u64> = entries
@@ -52,23 +42,25 @@ pub(super) fn data_regions(
         // The last entry of a list page points to the next page if the list is longer.
         let here = if pages > room { room - 1 } else { pages };
         for &entry in &entries[..here] {
-            if !entry.is_multiple_of(PAGE) {
-                return Err(invalid());
-            }
             let length = left.min(PAGE as usize);
-            regions.push((entry, length));
+            regions.push((aligned(entry, PAGE)?, length));
             left -= length;
         }
         if left > 0 {
-            let next = *entries.last().ok_or_else(invalid)?;
+            list = entries[entries.len() - 1];
             // A list of only links would never end.
-            if here == 0 && !next.is_multiple_of(PAGE) {
-                return Err(invalid());
+            if here == 0 {
+                aligned(list, PAGE)?;
             }
-            list = next;
         }
     }
     Ok(regions)
+}
+
+/// Returns the address, or an error if it has an invalid offset.
+fn aligned(address: u64, to: u64) -> io::Result<u64> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    address.is_multiple_of(to).then_some(address).ok_or_else(invalid)
 }
 
 #[cfg(test)]
