@@ -135,13 +135,24 @@ impl Handshake {
         }
         let answer = match option {
             wire::EXPORT_NAME => return self.export_name(data, exports, out),
-            wire::LIST => list(data, exports, out),
+            wire::LIST | wire::STRUCTURED_REPLY if !data.is_empty() => {
+                Err((OptionError::Invalid, "carries no data"))
+            }
+            wire::LIST => {
+                exports.all.iter().for_each(|export| wire::reply_server(out, &export.name));
+                wire::reply_ack(out, option);
+                Ok(())
+            }
+            wire::STRUCTURED_REPLY => {
+                self.negotiated.structured = true;
+                wire::reply_ack(out, option);
+                Ok(())
+            }
             wire::STARTTLS => return self.start_tls(data, out),
             wire::INFO | wire::GO => match go(option, data, exports, out) {
                 Ok(number) if option == wire::GO => return After::Transmission(number),
                 other => other.map(|_| ()),
             },
-            wire::STRUCTURED_REPLY => self.structured_reply(data, out),
             wire::LIST_META_CONTEXT | wire::SET_META_CONTEXT => {
                 self.meta_context(option, data, exports, out)
             }
@@ -173,15 +184,6 @@ impl Handshake {
         };
         wire::option_error(out, wire::STARTTLS, refused.0, refused.1);
         After::Option
-    }
-
-    fn structured_reply(&mut self, data: &[u8], out: &mut Vec<u8>) -> Answer {
-        if !data.is_empty() {
-            return Err((OptionError::Invalid, "carries no data"));
-        }
-        self.negotiated.structured = true;
-        wire::reply_ack(out, wire::STRUCTURED_REPLY);
-        Ok(())
     }
 
     fn meta_context(
@@ -218,17 +220,6 @@ type Answer<T = ()> = Result<T, (OptionError, &'static str)>;
 
 fn invalid(error: OptionError) -> (OptionError, &'static str) {
     (error, "its data is invalid")
-}
-
-fn list(data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Answer {
-    if !data.is_empty() {
-        return Err((OptionError::Invalid, "carries no data"));
-    }
-    for export in &exports.all {
-        wire::reply_server(out, &export.name);
-    }
-    wire::reply_ack(out, wire::LIST);
-    Ok(())
 }
 
 /// Answers INFO or GO; returns the export's number.
