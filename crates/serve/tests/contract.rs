@@ -214,12 +214,12 @@ fn a_namespace_is_a_live_view_and_a_new_one_holds_nothing() {
         let held = Arc::clone(drive.namespace(1).expect("the whole drive"));
         assert_eq!((held.sectors(), drive.namespace_ids()), (SECTORS, vec![1]));
         assert_eq!(drive.resize(None, SECTORS * 256).expect("room").bytes, SECTORS * 256);
-        assert_eq!((held.sectors(), drive.free_sectors()), (SECTORS / 2, SECTORS / 2));
+        assert_eq!((held.sectors(), drive.table().free_sectors()), (SECTORS / 2, SECTORS / 2));
         drive.delete_namespace(1).expect("it is there");
         assert_eq!((held.sectors(), drive.namespace_ids()), (0, vec![]));
         assert!(drive.delete_namespace(1).is_err() && drive.resize(None, 4096).is_err());
         assert_eq!(drive.create_namespace(NewNamespace::plain(64)).expect("room"), 1);
-        assert_eq!(drive.changes(1), 3, "resized, deleted, made");
+        assert_eq!(drive.table().changes(1), 3, "resized, deleted, made");
         assert_eq!(rig.read(0, 64), vec![0; 64 * 512]);
     }
 }
@@ -257,7 +257,7 @@ fn a_protocol_says_the_same_over_either() {
         let (mut client, theirs) = UnixStream::pair().expect("a socket");
         theirs.set_nonblocking(true).expect("a socket");
         client.set_nonblocking(true).expect("a socket");
-        let all = Export::for_drive("drive", 0, rig.drive());
+        let all = Export::for_drive("drive", 0, rig.drive().table());
         let exports = Exports { tls: None, memory: MemoryLimit::new(0, 0, 1 << 30), all };
         let mut session = Connection::new(Stream::Plain(theirs.into()), Arc::new(exports), 0);
         let mut hello = 3_u32.to_be_bytes().to_vec();

@@ -7,13 +7,12 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use drivebay_drive::{Counters, Health, Sanitize};
 use drivebay_serve::{
     AccessState, Completion, Control, ControlError, Data, Drive, Event, Extent, Fault, Io, Kind,
-    LatencyMonitor, Namespace, NamespaceFigures, NamespaceTable, Namespaces, NewNamespace, Op,
-    PowerCut, Report, Request, SessionId, Status,
+    LatencyMonitor, NamespaceFigures, NamespaceTable, Namespaces, NewNamespace, Op, PowerCut,
+    Report, Request, SessionId, Status,
 };
 use drivebay_units::Nanos;
 
@@ -195,32 +194,24 @@ impl Data for MemoryDrive {
 }
 
 impl Namespaces for MemoryDrive {
-    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
-        self.namespaces.namespace(nsid)
-    }
-
-    fn changes(&self, nsid: u32) -> u64 {
-        self.namespaces.changes(nsid)
-    }
-
-    fn free_sectors(&self) -> u64 {
-        self.namespaces.free_sectors()
+    fn table(&self) -> &NamespaceTable {
+        &self.namespaces
     }
 
     fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
         let sectors = wanted.sectors;
-        let nsid = self.namespaces.create_namespace(wanted)?;
-        let first = self.namespace(nsid).expect("it was made").first();
+        let nsid = self.namespaces.create(wanted)?;
+        let first = self.namespace(nsid).expect("it was made").first;
         self.erase(first..first + sectors, Sanitize::Crypto)?;
         Ok(nsid)
     }
 
     fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError> {
-        self.namespaces.format_namespace(nsid, block_shift)
+        Ok(self.namespaces.format(nsid, block_shift)?)
     }
 
     fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
-        self.namespaces.delete_namespace(nsid)
+        Ok(self.namespaces.delete(nsid).map(drop)?)
     }
 }
 
@@ -269,7 +260,7 @@ impl Control for MemoryDrive {
         let nsid = nsid.or(self.namespace_ids().first().copied()).unwrap_or(1);
         let lost = self.namespaces.resize(nsid, bytes)?;
         self.erase(lost, Sanitize::Crypto)?;
-        Ok(self.namespace(nsid).expect("it was resized").figures(nsid))
+        Ok(self.namespace(nsid).expect("it was resized").figures())
     }
 
     fn snapshot(&mut self, name: &str) -> Result<Option<f64>, ControlError> {

@@ -4,7 +4,6 @@
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -21,8 +20,7 @@ use crate::interface::events::{Event, What};
 use crate::interface::report::{Report, WARNING_C, critical_warning, health_figures};
 use crate::memory_limit::Use;
 use crate::namespace::{
-    AccessState, Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
-    Placement,
+    AccessState, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
 };
 use crate::pacing::auto_scale;
 use crate::state::snapshots::{Chance, SnapshotError};
@@ -44,24 +42,12 @@ const KEPT_UP_MIN: f64 = 90.0;
 const DISCARD_MAX: u64 = 1 << 31;
 
 impl Namespaces for Engine {
-    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
-        self.namespaces.get(nsid)
-    }
-
-    fn changes(&self, nsid: u32) -> u64 {
-        self.namespaces.changes(nsid)
+    fn table(&self) -> &NamespaceTable {
+        &self.namespaces
     }
 
     fn access(&self) -> &[AccessState] {
         &self.access
-    }
-
-    fn free_sectors(&self) -> u64 {
-        self.namespaces.free_sectors()
-    }
-
-    fn placement(&self) -> Option<Placement> {
-        self.namespaces.placement()
     }
 
     fn set_placed(&mut self, is_placed: bool) -> Result<(), ControlError> {
@@ -211,7 +197,7 @@ impl Control for Engine {
         let lost = self.namespaces.resize(nsid, bytes)?;
         self.discard(lost)?;
         self.keep_namespaces()?;
-        let figures = self.namespaces.get(nsid).expect("it was resized").figures(nsid);
+        let figures = self.namespaces.get(nsid).expect("it was resized").figures();
         self.note(What::Resized { nsid, bytes: figures.bytes });
         Ok(figures)
     }

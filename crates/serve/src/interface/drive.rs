@@ -28,8 +28,8 @@ use crate::interface::events::Event;
 use crate::interface::latency_monitor::LatencyMonitor;
 use crate::interface::report::Report;
 use crate::namespace::{
-    AccessState, NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable,
-    NewNamespace, Placement,
+    AccessState, Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
+    Placement,
 };
 use crate::request::Request;
 use crate::state::snapshots::SnapshotError;
@@ -187,23 +187,22 @@ pub trait Data {
 /// Namespaces do not overlap. A [`Namespace`] is a live view, which sessions of other threads may
 /// hold: its size changes in place, and is 0 after the namespace is deleted.
 pub trait Namespaces {
-    /// Returns the namespace with this number.
-    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>>;
+    /// The namespaces, and the drive's placement.
+    fn table(&self) -> &NamespaceTable;
 
-    /// Number of times that the namespace was created, changed or deleted.
-    fn changes(&self, nsid: u32) -> u64;
+    /// Returns the namespace with this number.
+    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
+        self.table().get(nsid)
+    }
 
     /// State of the access through each portal; empty if the drive does not have several.
     fn access(&self) -> &[AccessState] {
         &[]
     }
 
-    /// Sectors that belong to no namespace.
-    fn free_sectors(&self) -> u64;
-
     /// Placement configuration, for drives with placement.
     fn placement(&self) -> Option<Placement> {
-        None
+        self.table().placement()
     }
 
     /// True if the drive has placement and it is enabled.
@@ -242,40 +241,12 @@ pub trait Namespaces {
 
     /// Numbers of all namespaces, in order.
     fn namespace_ids(&self) -> Vec<u32> {
-        (1..=NAMESPACES_MAX as u32).filter(|&nsid| self.namespace(nsid).is_some()).collect()
+        self.table().iter().map(|(nsid, _)| nsid).collect()
     }
 
     /// True if a namespace refuses all commands that change its data.
     fn any_is_read_only(&self) -> bool {
-        let all = (1..=NAMESPACES_MAX as u32).filter_map(|nsid| self.namespace(nsid));
-        all.into_iter().any(|namespace| namespace.is_read_only())
-    }
-}
-
-impl Namespaces for NamespaceTable {
-    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
-        self.get(nsid)
-    }
-
-    fn changes(&self, nsid: u32) -> u64 {
-        self.changes(nsid)
-    }
-
-    fn free_sectors(&self) -> u64 {
-        self.free_sectors()
-    }
-
-    fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
-        Ok(self.create(wanted)?)
-    }
-
-    fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError> {
-        Ok(self.format(nsid, block_shift)?)
-    }
-
-    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
-        self.delete(nsid)?;
-        Ok(())
+        self.table().iter().any(|(_, namespace)| namespace.is_read_only)
     }
 }
 

@@ -20,8 +20,8 @@ pub use access::AccessState;
 pub use error::NamespaceError;
 pub use placement::Placement;
 pub use table::NamespaceTable;
+pub(crate) use view::ZONED_BLOCK_SHIFT;
 pub use view::{
     BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, NamespaceFigures, NamespaceOptions, NewNamespace,
     SECTOR_SHIFT,
 };
-pub(crate) use view::{KeptNamespace, ZONED_BLOCK_SHIFT};

@@ -10,8 +10,8 @@ use drivebay_units::SECTOR_BYTES;
 use super::error::NamespaceError;
 use super::placement::Placement;
 use super::view::{
-    BLOCK_SHIFTS, KeptNamespace, NAMESPACES_MAX, Namespace, NamespaceFigures, NamespaceOptions,
-    NewNamespace, PAGE_BYTES, PAGE_SECTORS, ZONED_BLOCK_SHIFT,
+    BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, NamespaceFigures, NamespaceOptions, NewNamespace,
+    PAGE_BYTES, PAGE_SECTORS, ZONED_BLOCK_SHIFT,
 };
 
 /// Table of the namespaces of a drive, without their data: for implementations of
@@ -33,28 +33,37 @@ pub struct NamespaceTable {
 impl NamespaceTable {
     /// Returns a table with one namespace for the whole drive.
     pub fn whole(sectors: u64, is_read_only: bool) -> NamespaceTable {
-        NamespaceTable::with_entries(
-            vec![Some(NamespaceTable::plain(0, sectors, is_read_only))],
-            sectors,
-        )
+        let whole = Namespace::new(1, 0, is_read_only, NewNamespace::plain(sectors));
+        let mut namespaces = NamespaceTable::empty(sectors);
+        namespaces.all[0] = Some(Arc::new(whole));
+        namespaces
     }
 
-    fn with_entries(all: Vec<Option<Arc<Namespace>>>, drive_sectors: u64) -> NamespaceTable {
-        let mut namespaces = NamespaceTable {
-            all,
+    fn empty(drive_sectors: u64) -> NamespaceTable {
+        NamespaceTable {
+            all: vec![None; NAMESPACES_MAX],
             changes: vec![0; NAMESPACES_MAX],
             drive_sectors,
             handles: 0,
             groups: 1,
             is_placement_off: false,
             zones: None,
-        };
-        namespaces.all.resize(NAMESPACES_MAX, None);
-        namespaces
+        }
     }
 
-    fn plain(first: u64, sectors: u64, is_read_only: bool) -> Arc<Namespace> {
-        Arc::new(Namespace::new(first, is_read_only, NewNamespace::plain(sectors)))
+    fn with_entries(
+        entries: impl Iterator<Item = Namespace>,
+        drive_sectors: u64,
+    ) -> Result<NamespaceTable, NamespaceError> {
+        let mut namespaces = NamespaceTable::empty(drive_sectors);
+        for entry in entries {
+            let nsid = entry.nsid;
+            let place = namespaces.all.get_mut((nsid as usize).wrapping_sub(1));
+            let place = place.filter(|_| BLOCK_SHIFTS.contains(&entry.block_shift()));
+            *place.ok_or(NamespaceError::Unknown(nsid))? = Some(Arc::new(entry));
+        }
+        namespaces.check()?;
+        Ok(namespaces)
     }
 
     /// Sets the number of reclaim unit handles of the drive. Each namespace without a list of
@@ -132,56 +141,31 @@ impl NamespaceTable {
             return Err(NamespaceError::TooMany(wanted.len()));
         }
         let mut end = 0;
-        let mut all = Vec::new();
-        for options in wanted {
+        let entries = (1..).zip(wanted).map(|(nsid, options)| {
             let start = options.start_bytes.map(|bytes| bytes.div_ceil(PAGE_BYTES) * PAGE_SECTORS);
             let first = start.unwrap_or(end);
             let size = options.bytes / PAGE_BYTES * PAGE_SECTORS;
             end = first.saturating_add(size);
-            all.push(Some(NamespaceTable::plain(first, size, options.is_read_only)));
-        }
-        let namespaces = NamespaceTable::with_entries(all, sectors);
-        namespaces.check()?;
-        Ok(namespaces)
+            Namespace::new(nsid, first, options.is_read_only, NewNamespace::plain(size))
+        });
+        NamespaceTable::with_entries(entries, sectors)
     }
 
     /// Restores the saved namespaces of a drive of `sectors`.
     pub(crate) fn restore(
-        kept: &[KeptNamespace],
+        kept: Vec<Namespace>,
         sectors: u64,
         is_read_only: bool,
     ) -> Result<NamespaceTable, NamespaceError> {
-        let mut namespaces = NamespaceTable::with_entries(Vec::new(), sectors);
-        for entry in kept {
-            let place = (entry.nsid as usize).wrapping_sub(1);
-            let place =
-                namespaces.all.get_mut(place).filter(|_| BLOCK_SHIFTS.contains(&entry.block_shift));
-            let place = place.ok_or(NamespaceError::Unknown(entry.nsid))?;
-            let is_read_only = is_read_only || entry.is_read_only;
-            let KeptNamespace { first, sectors, is_shared, block_shift, .. } = *entry;
-            let handles = entry.handles.clone();
-            let wanted = NewNamespace { sectors, block_shift, is_shared, handles };
-            let mut made = Namespace::new(first, is_read_only, wanted);
-            made.is_handle_chosen = entry.is_handle_chosen;
-            *place = Some(Arc::new(made));
-        }
-        namespaces.check()?;
-        Ok(namespaces)
+        let entries = kept
+            .into_iter()
+            .map(|entry| Namespace { is_read_only: is_read_only || entry.is_read_only, ..entry });
+        NamespaceTable::with_entries(entries, sectors)
     }
 
     /// Returns the entries for [`NamespaceTable::restore`].
-    pub(crate) fn to_keep(&self) -> Vec<KeptNamespace> {
-        let kept = |(nsid, namespace): (u32, &Arc<Namespace>)| KeptNamespace {
-            nsid,
-            first: namespace.first,
-            sectors: namespace.sectors(),
-            is_read_only: namespace.is_read_only,
-            is_shared: namespace.is_shared,
-            block_shift: namespace.block_shift(),
-            handles: namespace.handles.clone(),
-            is_handle_chosen: namespace.is_handle_chosen,
-        };
-        self.iter().map(kept).collect()
+    pub(crate) fn to_keep(&self) -> Vec<&Namespace> {
+        self.all.iter().flatten().map(Arc::as_ref).collect()
     }
 
     /// Checks that no namespace is empty, inside another one, or beyond the end of the drive.
@@ -204,7 +188,7 @@ impl NamespaceTable {
 
     /// Namespaces with their numbers, in the order of the numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Namespace>)> {
-        (1..).zip(&self.all).filter_map(|(nsid, entry)| Some((nsid, entry.as_ref()?)))
+        self.all.iter().flatten().map(|namespace| (namespace.nsid, namespace))
     }
 
     /// Sectors per block of the namespace at a sector of the drive; 1 outside of all namespaces.
@@ -221,7 +205,8 @@ impl NamespaceTable {
         self.get(nsid).map(Arc::as_ref).ok_or(NamespaceError::Unknown(nsid))
     }
 
-    pub(crate) fn changes(&self, nsid: u32) -> u64 {
+    /// Number of times that the namespace was created, changed or deleted.
+    pub fn changes(&self, nsid: u32) -> u64 {
         self.changes[nsid as usize - 1]
     }
 
@@ -229,7 +214,8 @@ impl NamespaceTable {
         self.changes[nsid as usize - 1] += 1;
     }
 
-    pub(crate) fn free_sectors(&self) -> u64 {
+    /// Sectors that belong to no namespace.
+    pub fn free_sectors(&self) -> u64 {
         self.free_pieces().map(|piece| piece.end - piece.start).sum()
     }
 
@@ -245,7 +231,7 @@ impl NamespaceTable {
 
     /// Figures of all namespaces for the command `status`.
     pub(crate) fn figures(&self) -> Vec<NamespaceFigures> {
-        self.iter().map(|(nsid, namespace)| namespace.figures(nsid)).collect()
+        self.iter().map(|(_, namespace)| namespace.figures()).collect()
     }
 
     fn check_room(&self, nsid: u32, sectors: u64) -> Result<(), NamespaceError> {
@@ -284,7 +270,7 @@ impl NamespaceTable {
 
     /// Creates a namespace in the first free range that is large enough, with the first free
     /// number; returns the number.
-    pub(crate) fn create(&mut self, mut wanted: NewNamespace) -> Result<u32, NamespaceError> {
+    pub fn create(&mut self, mut wanted: NewNamespace) -> Result<u32, NamespaceError> {
         let sectors = wanted.sectors;
         let place = self.all.iter().position(Option::is_none);
         let place = place.ok_or(NamespaceError::TooMany(NAMESPACES_MAX + 1))?;
@@ -306,14 +292,15 @@ impl NamespaceTable {
             wanted.handles.extend(self.choose_handle());
         }
         let zones = self.zones;
-        let made = Namespace { is_handle_chosen, zones, ..Namespace::new(start, false, wanted) };
+        let made =
+            Namespace { is_handle_chosen, zones, ..Namespace::new(nsid, start, false, wanted) };
         self.all[place] = Some(Arc::new(made));
         self.changed(nsid);
         Ok(nsid)
     }
 
     /// Sets the block size of a namespace.
-    pub(crate) fn format(&mut self, nsid: u32, block_shift: u8) -> Result<(), NamespaceError> {
+    pub fn format(&mut self, nsid: u32, block_shift: u8) -> Result<(), NamespaceError> {
         let namespace = self.known(nsid)?;
         if namespace.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));
@@ -326,7 +313,7 @@ impl NamespaceTable {
 
     /// Deletes a namespace; returns its sectors on the drive. Sessions that still hold it find it
     /// empty.
-    pub(crate) fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
+    pub fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
         let namespace = self.known(nsid)?;
         if namespace.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));

@@ -53,25 +53,49 @@ impl NewNamespace {
     }
 }
 
-/// Namespace. Values that change are read without a lock.
-#[derive(Debug)]
+/// Namespace, as it is also saved next to the drive's state. Values that change are read without a
+/// lock.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Namespace {
-    pub(super) first: u64,
+    /// Number, from 1.
+    pub nsid: u32,
+    /// First sector on the drive.
+    pub first: u64,
     /// Size; 0 after the namespace was deleted.
     pub(super) sectors: AtomicU64,
-    pub(super) is_read_only: bool,
+    /// True if the namespace refuses all commands that change its data.
+    pub is_read_only: bool,
     /// True if several controllers may have it attached at a time.
-    pub(super) is_shared: bool,
+    pub(crate) is_shared: bool,
+    #[serde(default = "sector_shift")]
     pub(super) block_shift: AtomicU8,
+    #[serde(skip)]
     pub(super) traffic: [AtomicU64; 4],
-    pub(super) handles: Vec<u8>,
-    pub(super) is_handle_chosen: bool,
-    pub(super) zones: Option<ZoneSpec>,
+    /// Reclaim unit handle of each placement handle; empty on a drive without placement.
+    #[serde(default)]
+    pub handles: Vec<u8>,
+    /// True if the drive has chosen the handle because the host did not.
+    #[serde(default)]
+    pub(crate) is_handle_chosen: bool,
+    /// Zones of the drive; `None` on a drive without zones.
+    #[serde(skip)]
+    pub zones: Option<ZoneSpec>,
+}
+
+fn sector_shift() -> AtomicU8 {
+    AtomicU8::new(SECTOR_SHIFT)
 }
 
 impl Namespace {
-    pub(super) fn new(first: u64, is_read_only: bool, wanted: NewNamespace) -> Namespace {
+    pub(super) fn new(
+        nsid: u32,
+        first: u64,
+        is_read_only: bool,
+        wanted: NewNamespace,
+    ) -> Namespace {
         Namespace {
+            nsid,
             first,
             sectors: AtomicU64::new(wanted.sectors),
             is_read_only,
@@ -82,26 +106,6 @@ impl Namespace {
             is_handle_chosen: false,
             zones: None,
         }
-    }
-
-    /// Reclaim unit handle of each placement handle; empty on a drive without placement.
-    pub fn handles(&self) -> &[u8] {
-        &self.handles
-    }
-
-    /// True if the drive has chosen the handle because the host did not.
-    pub(crate) fn is_handle_chosen(&self) -> bool {
-        self.is_handle_chosen
-    }
-
-    /// Zones of the drive; `None` on a drive without zones.
-    pub fn zones(&self) -> Option<&ZoneSpec> {
-        self.zones.as_ref()
-    }
-
-    /// First sector on the drive.
-    pub fn first(&self) -> u64 {
-        self.first
     }
 
     /// Current size, sectors of 512 B.
@@ -117,11 +121,6 @@ impl Namespace {
     /// Sectors on the drive.
     pub(crate) fn range(&self) -> Range<u64> {
         self.first..self.first + self.sectors()
-    }
-
-    /// True if the namespace refuses all commands that change its data.
-    pub fn is_read_only(&self) -> bool {
-        self.is_read_only
     }
 
     /// Block size that hosts over NVMe see, bytes as a power of two.
@@ -153,15 +152,10 @@ impl Namespace {
         }
     }
 
-    /// True if several controllers may have it attached at a time.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.is_shared
-    }
-
     /// Figures for the command `status`.
-    pub fn figures(&self, nsid: u32) -> NamespaceFigures {
+    pub fn figures(&self) -> NamespaceFigures {
         NamespaceFigures {
-            nsid,
+            nsid: self.nsid,
             start_bytes: self.first * SECTOR_BYTES,
             bytes: self.bytes(),
             is_read_only: self.is_read_only,
@@ -172,27 +166,6 @@ impl Namespace {
     pub(super) fn end(&self) -> u64 {
         self.range().end.next_multiple_of(PAGE_SECTORS)
     }
-}
-
-/// Namespace as it is saved next to the drive's state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct KeptNamespace {
-    pub(super) nsid: u32,
-    pub(super) first: u64,
-    pub(super) sectors: u64,
-    pub(super) is_read_only: bool,
-    pub(super) is_shared: bool,
-    #[serde(default = "sector_shift")]
-    pub(super) block_shift: u8,
-    #[serde(default)]
-    pub(super) handles: Vec<u8>,
-    #[serde(default)]
-    pub(super) is_handle_chosen: bool,
-}
-
-fn sector_shift() -> u8 {
-    SECTOR_SHIFT
 }
 
 /// Figures of a namespace for the command `status`.

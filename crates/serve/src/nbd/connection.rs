@@ -232,7 +232,7 @@ impl Connection {
     /// Returns the drive's request for a client's request.
     fn submitted(&self, op: Op, request: &wire::Request) -> Request {
         let (token, sectors) = (request.cookie, request.length / SECTOR_BYTES as u32);
-        let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
+        let lba = self.namespace().first + request.offset / SECTOR_BYTES;
         if op == Op::Flush { Request::flush(token) } else { Request::new(op, lba, sectors, token) }
     }
 
@@ -340,7 +340,7 @@ impl Connection {
         }
         let changes =
             !matches!(command, Command::Read | Command::Cache | Command::BlockStatus { .. });
-        if changes && self.namespace().is_read_only() {
+        if changes && self.namespace().is_read_only {
             return Err(Error::Perm);
         }
         Ok(Some(match command {
@@ -376,7 +376,7 @@ impl Connection {
         if negotiated.allocation_of != Some(self.export) {
             return Err(Error::Inval);
         }
-        let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
+        let lba = self.namespace().first + request.offset / SECTOR_BYTES;
         let sectors = u64::from(request.length) / SECTOR_BYTES;
         let most = if first_only { 1 } else { EXTENTS_MAX };
         let extents = drive.extents(lba, sectors, most).map_err(|_| Error::Io)?;
@@ -402,7 +402,7 @@ impl Connection {
     /// Appends the header of a read's reply and its data.
     fn answer_read(&mut self, negotiated: Negotiated, request: &Request, drive: &dyn Data) {
         let length = request.sectors as usize * SECTOR_BYTES as usize;
-        let first = self.namespace().first();
+        let first = self.namespace().first;
         let out = self.output.append();
         let before = out.len();
         if negotiated.structured {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::interface::drive::Namespaces;
 use crate::memory_limit::MemoryLimit;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, NamespaceTable};
 use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
 
 /// The drive's sectors have 512 B, its map has pages of 4 KiB.
@@ -26,18 +25,18 @@ pub struct Export {
 
 impl Export {
     /// Returns the exports of a drive.
-    pub fn for_drive(name: &str, drive: usize, namespaces: &dyn Namespaces) -> Vec<Export> {
-        let numbers = namespaces.namespace_ids();
-        let of_one = |&nsid: &u32| Export {
-            name: if numbers.len() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
+    pub fn for_drive(name: &str, drive: usize, namespaces: &NamespaceTable) -> Vec<Export> {
+        let is_alone = namespaces.iter().count() == 1;
+        let of_one = |(nsid, namespace): (u32, &Arc<Namespace>)| Export {
+            name: if is_alone { name.to_owned() } else { format!("{name}/{nsid}") },
             drive,
-            namespace: Arc::clone(namespaces.namespace(nsid).expect("it is listed")),
+            namespace: Arc::clone(namespace),
         };
-        numbers.iter().map(of_one).collect()
+        namespaces.iter().map(of_one).collect()
     }
 
     fn flags(&self) -> u16 {
-        wire::export_flags(self.namespace.is_read_only())
+        wire::export_flags(self.namespace.is_read_only)
     }
 }
 

@@ -273,7 +273,7 @@ impl Controller {
     /// host that asked for it.
     pub fn check_namespaces(&mut self, namespaces: &dyn Namespaces) {
         let version = |nsid: u32| match namespaces.namespace(nsid) {
-            Some(_) if self.flags.is_attached(nsid) => namespaces.changes(nsid) + 1,
+            Some(_) if self.flags.is_attached(nsid) => namespaces.table().changes(nsid) + 1,
             _ => 0,
         };
         let now: Vec<u64> = (1..=NAMESPACES_MAX as u32).map(version).collect();

@@ -216,7 +216,7 @@ impl Identity {
                 id.nn = (NAMESPACES_MAX as u32).into();
                 let bytes = |sectors: u64| u128::from(sectors * SECTOR_BYTES).into();
                 id.tnvmcap = bytes(drive.sectors());
-                id.unvmcap = bytes(drive.free_sectors());
+                id.unvmcap = bytes(drive.table().free_sectors());
             }
         }
         id.as_bytes().to_vec()
@@ -306,10 +306,10 @@ impl Identity {
             ncap: capacity.into(),
             nuse: used.into(),
             flbas: self.format_of(namespace.block_shift()),
-            nmic: namespace.is_shared().into(),
+            nmic: namespace.is_shared.into(),
             nvmcap: u128::from(namespace.bytes()).into(),
             // Write protected.
-            nsattr: namespace.is_read_only().into(),
+            nsattr: namespace.is_read_only.into(),
             endgid: self.group().into(),
             eui64: self.drive.eui64_bytes(nsid),
             anagrpid: self.access_group(kind).into(),
@@ -383,9 +383,9 @@ impl Identity {
     ) -> Vec<u8> {
         let id = IdentifyIndependentNamespace {
             nsfeat: if write_cache { 0 } else { NO_WRITE_CACHE },
-            nmic: namespace.is_shared().into(),
+            nmic: namespace.is_shared.into(),
             rescap: rescap(kind),
-            nsattr: namespace.is_read_only().into(),
+            nsattr: namespace.is_read_only.into(),
             endgid: self.group().into(),
             anagrpid: self.access_group(kind).into(),
             // Ready.

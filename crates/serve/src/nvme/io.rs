@@ -48,7 +48,7 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
     // At most 65,536 blocks of 4 KiB.
     let data = sqe.blocks() << shift;
     let is_zoned =
-        namespaces.namespace(sqe.nsid.get()).is_some_and(|namespace| namespace.zones().is_some());
+        namespaces.namespace(sqe.nsid.get()).is_some_and(|namespace| namespace.zones.is_some());
     match NvmOpcode::from_code(sqe.opcode) {
         Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
             if namespaces.placement().is_none() =>
@@ -354,10 +354,10 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
             let answer = flags.shared.reservations.with(drive.power_cuts(), execute)?;
             return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
         }
-        _ if namespace.zones().is_some() && !flags.has_all_command_sets() => {
+        _ if namespace.zones.is_some() && !flags.has_all_command_sets() => {
             return Err(Status::INVALID_OPCODE.dnr());
         }
-        _ if !zones::has_command(opcode, namespace.zones().is_some()) => {
+        _ if !zones::has_command(opcode, namespace.zones.is_some()) => {
             return Err(Status::INVALID_OPCODE.dnr());
         }
         N::ZoneManagementReceive | N::ZoneManagementSend => {
@@ -371,7 +371,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
         _ => {}
     }
     let changes = !matches!(opcode, N::Read | N::Compare | N::Verify);
-    refuse_if(changes && namespace.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
+    refuse_if(changes && namespace.is_read_only, Status::NAMESPACE_WRITE_PROTECTED)?;
     let fua = sqe.is_fua() || !flags.write_cache();
     let placement::Place { handle, is_invalid } = match changes {
         true => placement::place_of(sqe, drive, namespace)?,
@@ -451,7 +451,7 @@ fn handle_update(
     let Some(placed) = placement::about_handles(sqe, drive)? else {
         return Ok(Plan::from_requests(Vec::new()));
     };
-    refuse_if(namespace.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
+    refuse_if(namespace.is_read_only, Status::NAMESPACE_WRITE_PROTECTED)?;
     let handles = placement::updated(sqe, data, placed, namespace)?;
     let request =
         |&(_, handle): &(u16, u8)| Request { handle, ..Request::new(Op::HandleUpdate, 0, 0, 0) };
@@ -479,8 +479,8 @@ fn range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(u64, u32), Sta
 fn readable(namespace: &Namespace, lba: u64, blocks: u32) -> Result<((u64, u32), u32), Status> {
     check_range(namespace, lba, blocks)?;
     let shift = namespace.block_sectors_log2();
-    let Some(spec) = namespace.zones() else {
-        return Ok(((namespace.first() + (lba << shift), blocks << shift), 0));
+    let Some(spec) = &namespace.zones else {
+        return Ok(((namespace.first + (lba << shift), blocks << shift), 0));
     };
     let zones::Place { lba, sectors, gap } = zones::place(namespace, spec, lba, blocks)?;
     Ok(((lba, sectors), gap))
@@ -495,12 +495,13 @@ fn check_range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(), Statu
 
 /// Zone Management Send or Receive.
 fn manage_zones(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
-    let (all, spec) = (drive.zones(), namespace.zones().ok_or(Status::INVALID_OPCODE.dnr())?);
+    let (all, spec) =
+        (drive.zones(), namespace.zones.as_ref().ok_or(Status::INVALID_OPCODE.dnr())?);
     if NvmOpcode::from_code(sqe.opcode) == Some(NvmOpcode::ZoneManagementReceive) {
         let answer = zones::report(sqe, all, namespace, spec)?;
         return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
     }
-    refuse_if(namespace.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
+    refuse_if(namespace.is_read_only, Status::NAMESPACE_WRITE_PROTECTED)?;
     Ok(Plan::from_requests(zones::manage(sqe, all, namespace, spec)?))
 }
 
@@ -565,7 +566,7 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
         rest = after;
         let mut blocks = dsm_range.blocks.get();
         check_range(namespace, dsm_range.lba.get(), blocks)?;
-        if namespace.zones().is_some() {
+        if namespace.zones.is_some() {
             // Deallocate is only a hint: only a reset empties a zone.
             continue;
         }
@@ -579,7 +580,7 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
         }
     }
     let deallocates = sqe.cdw11.get() & 1 << 2 != 0;
-    refuse_if(deallocates && namespace.is_read_only(), Status::NAMESPACE_WRITE_PROTECTED)?;
+    refuse_if(deallocates && namespace.is_read_only, Status::NAMESPACE_WRITE_PROTECTED)?;
     if !deallocates {
         requests.clear();
     }

@@ -115,7 +115,7 @@ impl Subsystem {
         let have_it =
             self.controllers_from(0).filter(|(_, controller)| controller.flags.is_attached(nsid));
         let have_it: Vec<u16> = have_it.map(|(id, _)| id).collect();
-        let is_shared = namespaces.namespace(nsid).is_some_and(|namespace| namespace.is_shared());
+        let is_shared = namespaces.namespace(nsid).is_some_and(|namespace| namespace.is_shared);
         match sqe.cdw10.get() & 0xf {
             ATTACH if ids.iter().any(|id| have_it.contains(id)) => {
                 Err(Status::NAMESPACE_ALREADY_ATTACHED.dnr())

@@ -154,7 +154,7 @@ impl Events {
         let namespaces: Vec<_> =
             drive.namespace_ids().into_iter().filter_map(|nsid| drive.namespace(nsid)).collect();
         let block_bytes = |handle: u8| {
-            let owner = namespaces.iter().find(|namespace| namespace.handles().contains(&handle));
+            let owner = namespaces.iter().find(|namespace| namespace.handles.contains(&handle));
             1 << owner.map_or(SECTOR_SHIFT, |namespace| namespace.block_shift())
         };
         let kept = &self.kept[usize::from(!of_hosts)];
@@ -254,7 +254,7 @@ pub(super) fn is_of_group(log: LogPage) -> bool {
 pub(super) fn handle_of_feature(sqe: &Sqe, drive: &dyn Drive) -> Result<u8, Status> {
     let namespace = drive.namespace(sqe.nsid.get()).ok_or(Status::INVALID_NAMESPACE.dnr())?;
     refuse_if(!drive.is_placed(), Status::PLACEMENT_DISABLED)?;
-    let handle = namespace.handles().get(usize::from(sqe.cdw11.get() as u16));
+    let handle = namespace.handles.get(usize::from(sqe.cdw11.get() as u16));
     handle.copied().ok_or(Status::INVALID_FIELD.dnr())
 }
 
@@ -313,11 +313,11 @@ pub(super) fn place_of(
     namespaces: &dyn Namespaces,
     namespace: &Namespace,
 ) -> Result<Place, Status> {
-    let first = namespace.handles().first().copied().unwrap_or(0);
+    let first = namespace.handles.first().copied().unwrap_or(0);
     match (sqe.directive(), namespaces.placement()) {
         (0, _) => Ok(Place { handle: first, is_invalid: false }),
         (DIRECTIVE_PLACEMENT, Some(placement)) if placement.is_on => {
-            let named = placement.place(sqe.directive_value(), namespace.handles());
+            let named = placement.place(sqe.directive_value(), &namespace.handles);
             Ok(Place { handle: named.unwrap_or(first), is_invalid: named.is_none() })
         }
         _ => Err(Status::INVALID_FIELD.dnr()),
@@ -350,9 +350,9 @@ pub(super) fn status(
     let blocks_of_4k = 12 - u32::from(namespace.block_shift());
     let groups = 0..placement.groups;
     let mut data = vec![0; 16];
-    let count = namespace.handles().len() * usize::from(placement.groups);
+    let count = namespace.handles.len() * usize::from(placement.groups);
     data[14..].copy_from_slice(&(count as u16).to_le_bytes());
-    for (number, &handle) in (0..).zip(namespace.handles()) {
+    for (number, &handle) in (0..).zip(&namespace.handles) {
         for group in groups.clone() {
             let is_it = |handle_use: &&HandleUse| {
                 handle_use.group == group && handle_use.handle == Some(handle)
@@ -381,9 +381,9 @@ pub(super) fn updated(
 ) -> Result<Vec<(u16, u8)>, Status> {
     let count = (sqe.cdw10.get() >> 16) as usize + 1;
     let list = data.get(..2 * count).ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
-    let place = |pid| Some((pid, placement.place(pid, namespace.handles())?));
+    let place = |pid| Some((pid, placement.place(pid, &namespace.handles)?));
     let named: Option<Vec<_>> = numbers(list).map(place).collect();
     // At most as many as the configuration allows.
-    let most = namespace.handles().len() * usize::from(placement.groups);
+    let most = namespace.handles.len() * usize::from(placement.groups);
     named.filter(|all| all.len() <= most).ok_or(Status::INVALID_FIELD.dnr())
 }

@@ -62,7 +62,7 @@ fn group(drive: &mut dyn Drive, errors: u64) -> Vec<u8> {
         media_errors: wide(health.media_errors),
         error_entries: wide(errors),
         capacity: wide(drive.sectors() * SECTOR_BYTES),
-        free_capacity: wide(drive.free_sectors() * SECTOR_BYTES),
+        free_capacity: wide(drive.table().free_sectors() * SECTOR_BYTES),
         ..EnduranceGroupLog::default()
     };
     log.as_bytes().to_vec()
@@ -99,9 +99,9 @@ fn usage(shape: Shape, namespaces: &dyn Namespaces) -> Vec<u8> {
     page[..2].copy_from_slice(&(shape.handles as u16).to_le_bytes());
     for nsid in namespaces.namespace_ids() {
         let Some(namespace) = namespaces.namespace(nsid) else { continue };
-        for &handle in namespace.handles() {
+        for &handle in &namespace.handles {
             let by = &mut page[8 * (1 + usize::from(handle))];
-            *by = if namespace.is_handle_chosen() && *by != 1 { 2 } else { 1 };
+            *by = if namespace.is_handle_chosen && *by != 1 { 2 } else { 1 };
         }
     }
     page

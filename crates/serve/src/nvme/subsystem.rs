@@ -19,10 +19,10 @@ use super::refuse::refuse_if;
 use super::reservations::is_reservation;
 use super::tcp::Secrets;
 use super::{placement, zones};
-use crate::interface::drive::{ControlError, Namespaces};
+use crate::interface::drive::ControlError;
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
-use crate::namespace::NamespaceError;
+use crate::namespace::{NamespaceError, NamespaceTable};
 
 /// Most controllers at a time; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
@@ -121,11 +121,8 @@ pub struct Subsystem {
 
 impl Subsystem {
     /// Creates a subsystem without controllers, whose namespaces will be attached to all of them.
-    pub fn shared(identity: Identity, namespaces: &dyn Namespaces) -> Shared {
-        let is_private = |nsid: &u32| {
-            namespaces.namespace(*nsid).is_some_and(|namespace| !namespace.is_shared())
-        };
-        let all = namespaces.namespace_ids();
+    pub fn shared(identity: Identity, namespaces: &NamespaceTable) -> Shared {
+        let private = namespaces.iter().filter(|(_, namespace)| !namespace.is_shared);
         let placement = Arc::new(Mutex::new(placement::Events::new(identity.placement)));
         let shared = SharedState { placement, ..SharedState::default() };
         let mut records = Records::default();
@@ -137,8 +134,8 @@ impl Subsystem {
             error_count: Arc::default(),
             shared,
             secrets: None,
-            attached: all.iter().copied().collect(),
-            private: all.into_iter().filter(is_private).collect(),
+            attached: namespaces.iter().map(|(nsid, _)| nsid).collect(),
+            private: private.map(|(nsid, _)| nsid).collect(),
         })))
     }
 

@@ -47,7 +47,7 @@ fn zone_blocks(zones: &ZoneSpec) -> u64 {
 
 /// Blocks of a namespace, with or without zones, as its host counts them: including gaps.
 pub(super) fn blocks_of(namespace: &Namespace) -> u64 {
-    match namespace.zones() {
+    match &namespace.zones {
         Some(zones) => namespace.sectors() / zones.sectors * zone_blocks(zones),
         None => namespace.sectors() >> namespace.block_sectors_log2(),
     }
@@ -87,7 +87,7 @@ pub(super) fn place(
     let (at, wanted) = (at << BLOCK_SECTORS_LOG2, blocks << BLOCK_SECTORS_LOG2);
     let sectors = u64::from(wanted).min(zones.sectors.saturating_sub(at)) as u32;
     let at = at.min(zones.sectors - (1 << BLOCK_SECTORS_LOG2));
-    let lba = namespace.first() + zone * zones.sectors + at;
+    let lba = namespace.first + zone * zones.sectors + at;
     Ok(Place { lba, sectors, gap: wanted - sectors })
 }
 
@@ -174,21 +174,21 @@ fn own<'a>(
     namespace: &Namespace,
     zones: &ZoneSpec,
 ) -> impl Iterator<Item = &'a Zone> {
-    let first = (namespace.first() / zones.sectors) as usize;
+    let first = (namespace.first / zones.sectors) as usize;
     all.iter().skip(first).take((namespace.sectors() / zones.sectors) as usize)
 }
 
 /// True if a zone of the drive belongs to the namespace.
 pub(super) fn is_of(zone: usize, namespace: &Namespace) -> bool {
-    let spec = namespace.zones();
+    let spec = namespace.zones.as_ref();
     spec.is_some_and(|spec| namespace.range().contains(&(zone as u64 * spec.sectors)))
 }
 
 /// Changed Zone List of a namespace.
 pub(super) fn changed(changed: &BTreeSet<usize>, namespace: &Namespace) -> Vec<u8> {
     let mut log = ChangedZones::default();
-    let Some(spec) = namespace.zones() else { return log.as_bytes().to_vec() };
-    let first = (namespace.first() / spec.sectors) as usize;
+    let Some(spec) = &namespace.zones else { return log.as_bytes().to_vec() };
+    let first = (namespace.first / spec.sectors) as usize;
     let mut own = changed.iter().filter(|&&zone| is_of(zone, namespace));
     let mut count = 0;
     for (place, zone) in log.starts.iter_mut().zip(own.by_ref()) {
@@ -255,7 +255,7 @@ pub(super) fn manage(
     let about =
         own(all, namespace, zones).zip(0..).filter(|(zone, _)| states.contains(&zone.state));
     let requests: Vec<Request> =
-        about.map(|(_, index)| request(namespace.first() + index * zones.sectors)).collect();
+        about.map(|(_, index)| request(namespace.first + index * zones.sectors)).collect();
     // All zones are opened, or none.
     let opened = all.iter().filter(|zone| zone.state == ExplicitlyOpen).count();
     if action == ZoneAction::Open && requests.len() + opened > zones.open as usize {

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ServeError;
-use crate::namespace::{KeptNamespace, NamespaceOptions, NamespaceTable};
+use crate::namespace::{Namespace, NamespaceOptions, NamespaceTable};
 use crate::state::sidecar;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct Content<N> {
     /// Options of the start.
     asked: Vec<NamespaceOptions>,
-    namespaces: Vec<KeptNamespace>,
+    namespaces: Vec<N>,
     #[serde(default)]
     is_placement_off: bool,
 }
@@ -47,12 +47,12 @@ impl NamespaceFile {
         let path = self.path.display();
         let hint = format!("to start with those of --namespace: rm {path}");
         let what = |why: &dyn Display| format!("the namespaces in {path}: {why}");
-        let content = sidecar::load::<Content>(&self.path);
+        let content = sidecar::load::<Content<Namespace>>(&self.path);
         let content = content.map_err(|why| ServeError::machine(what(&why), &hint))?;
         let Some(content) = content.filter(|content| content.asked == self.asked) else {
             return Ok(None);
         };
-        let restored = NamespaceTable::restore(&content.namespaces, sectors, is_read_only);
+        let restored = NamespaceTable::restore(content.namespaces, sectors, is_read_only);
         let mut namespaces = restored.map_err(|why| {
             // The error's own hint is about the drive, which is unchanged.
             let why = why.to_string();

@@ -97,7 +97,7 @@ impl Shape {
 
     fn params(&self, namespace: &Namespace) -> Params {
         let cache = if self.has_volatile_cache { ATTR_VOLATILE_CACHE | ATTR_FUA } else { 0 };
-        let read_only = if namespace.is_read_only() { ATTR_READ_ONLY } else { 0 };
+        let read_only = if namespace.is_read_only { ATTR_READ_ONLY } else { 0 };
         Params {
             len: std::mem::offset_of!(Params, unused) as u32,
             types: PARAMS_BASIC_AND_DISCARD,

@@ -144,11 +144,11 @@ fn request(
     if lba.checked_add(sectors.into()).is_none_or(|end| end > namespace.sectors()) {
         return Err(Errno::IO);
     }
-    if op.changes_data() && namespace.is_read_only() {
+    if op.changes_data() && namespace.is_read_only {
         return Err(Errno::PERM);
     }
     let bytes = if matches!(op, Op::Write { .. }) { sectors as usize * 512 } else { 0 };
-    Ok((Request::new(op, namespace.first() + lba, sectors, token), bytes))
+    Ok((Request::new(op, namespace.first + lba, sectors, token), bytes))
 }
 
 /// Errno by which the kernel's block layer identifies an error (`errno_to_blk_status`).

@@ -4,7 +4,6 @@ use super::*;
 use drivebay_drive::samples::{SM951_AHCI_512, SM951_NVME_256, WINDOWS_8_1_Z97};
 use drivebay_drive::whole_profile;
 
-use crate::interface::drive::Namespaces as _;
 use crate::namespace::{NamespaceOptions, NamespaceTable};
 
 #[test]
@@ -17,12 +16,12 @@ fn a_device_is_as_the_drive_is() {
     assert_eq!(info.max_io_buf_bytes, 128 << 10);
     let one = NamespaceOptions { bytes: 1 << 20, start_bytes: None, is_read_only: true };
     let parts = NamespaceTable::new(&[one], 1 << 20).expect("room");
-    let params = shape.params(parts.namespace(1).expect("the first"));
+    let params = shape.params(parts.get(1).expect("the first"));
     assert_eq!(params.attrs, ATTR_VOLATILE_CACHE | ATTR_FUA | ATTR_READ_ONLY);
     assert_eq!((params.len, params.dev_sectors, params.max_sectors), (60, 2048, 256));
     assert_eq!((params.logical_bs_shift, params.physical_bs_shift), (9, 12));
     let whole = NamespaceTable::whole(2048, false);
-    let attrs = |shape: &Shape| shape.params(whole.namespace(1).expect("the first")).attrs;
+    let attrs = |shape: &Shape| shape.params(whole.get(1).expect("the first")).attrs;
     let [safe, usual] = [false, true].map(|has_cache| Shape::new(&spec, 1, has_cache));
     assert_eq!((attrs(&safe), attrs(&usual)), (0, ATTR_VOLATILE_CACHE | ATTR_FUA));
     assert_eq!(safe.queues, 1);

@@ -1,7 +1,6 @@
 //! Unit tests of `ublk/device.rs`, with access to its private items.
 
 use super::*;
-use crate::interface::drive::Namespaces as _;
 use crate::namespace::{NamespaceOptions, NamespaceTable};
 
 const WRITE: u32 = 1;
@@ -14,7 +13,7 @@ fn parts() -> NamespaceTable {
 fn asked(nsid: u32, op_flags: u32, start_sector: u64) -> Result<(Request, usize), Errno> {
     let descriptor =
         IoDescriptor { op_flags, nr_sectors: 8, start_sector, ..IoDescriptor::default() };
-    request(&descriptor, parts().namespace(nsid).expect("there"), 7)
+    request(&descriptor, parts().get(nsid).expect("there"), 7)
 }
 
 #[test]

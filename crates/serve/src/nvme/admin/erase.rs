@@ -23,7 +23,7 @@ impl Subsystem {
             NSID_ALL => (drive.namespace_ids(), 0..drive.sectors(), drive.any_is_read_only()),
             nsid => {
                 let namespace = drive.namespace(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
-                (vec![nsid], namespace.range(), namespace.is_read_only())
+                (vec![nsid], namespace.range(), namespace.is_read_only)
             }
         };
         let cdw10 = sqe.cdw10.get();
