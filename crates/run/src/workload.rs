@@ -271,26 +271,18 @@ impl WorkloadError {
     }
 }
 
-/// Allowed values of a field, for any drive.
-struct Rule {
-    field: &'static str,
-    allowed: &'static str,
-    holds: fn(&Workload) -> bool,
-}
-
-const fn rule(field: &'static str, allowed: &'static str, holds: fn(&Workload) -> bool) -> Rule {
-    Rule { field, allowed, holds }
-}
+/// A field, its allowed values, and whether a workload has one of them.
+type Rule = (&'static str, &'static str, fn(&Workload) -> bool);
 
 /// Checked in this order; a rule may rely on those before it.
 const RULES: &[Rule] = &[
-    rule("read_percent", "0 to 100", |w| (0.0..=100.0).contains(&w.read_percent)),
-    rule("block_bytes", "a multiple of 512 up to 64 MiB", |w| is_size(w.block_bytes, SECTOR_BYTES)),
-    rule("weight", "1 to 256", |w| (1..=256).contains(&w.weight)),
-    rule("offsets", "uniform for a sequential workload", |w| {
+    ("read_percent", "0 to 100", |w| (0.0..=100.0).contains(&w.read_percent)),
+    ("block_bytes", "a multiple of 512 up to 64 MiB", |w| is_size(w.block_bytes, SECTOR_BYTES)),
+    ("weight", "1 to 256", |w| (1..=256).contains(&w.weight)),
+    ("offsets", "uniform for a sequential workload", |w| {
         w.pattern == Pattern::Random || w.offsets == Offsets::Uniform
     }),
-    rule(
+    (
         "percentage_random",
         "0 to 100; below 100 only for random, uniform offsets without trims in one queue",
         |w| {
@@ -298,14 +290,14 @@ const RULES: &[Rule] = &[
             w.percentage_random == 100 || w.percentage_random < 100 && plain && w.queues == 1
         },
     ),
-    rule("streams", "each, except for mixed sequential workloads", |w| {
+    ("streams", "each, except for mixed sequential workloads", |w| {
         w.streams == Streams::Each || w.pattern == Pattern::Sequential && w.is_mixed()
     }),
     // On a real drive each queue would have its own sequence; here the queues share one.
-    rule("queues", "at least 1; above 1 only for random, uniform offsets", |w| {
+    ("queues", "at least 1; above 1 only for random, uniform offsets", |w| {
         w.queues == 1 || w.queues > 1 && w.is_random() && w.offsets == Offsets::Uniform
     }),
-    rule(
+    (
         "trim_percent",
         "0 to below 100, at most 100 with read_percent, for random offsets and one queue",
         |w| {
@@ -314,13 +306,13 @@ const RULES: &[Rule] = &[
                 && (w.trim_percent == 0.0 || w.is_random() && w.queues == 1)
         },
     ),
-    rule("fsync", "at least 1, with writes, one queue and no rate", |w| {
+    ("fsync", "at least 1, with writes, one queue and no rate", |w| {
         w.fsync.is_none_or(|writes| {
             let some_write = w.trim_percent + w.read_percent < 100.0;
             writes > 0 && some_write && w.queues == 1 && w.rate_iops.or(w.rate_mb_per_s).is_none()
         })
     }),
-    rule(
+    (
         "block_bytes_max",
         "a multiple of block_bytes up to 64 MiB, for random offsets other than permutations, without bssplit",
         |w| {
@@ -329,7 +321,7 @@ const RULES: &[Rule] = &[
             })
         },
     ),
-    rule(
+    (
         "bssplit",
         "multiples of block_bytes up to 64 MiB, with whole percentages that add up to 100, for random offsets other than permutations",
         |w| {
@@ -338,33 +330,33 @@ const RULES: &[Rule] = &[
             w.bssplit.is_empty() || w.sizes_may_differ() && shares == 100 && sizes
         },
     ),
-    rule("offsets", "open zones only for random writes of one size in one queue", |w| {
+    ("offsets", "open zones only for random writes of one size in one queue", |w| {
         let plain = w.read_percent + w.trim_percent == 0.0 && w.largest_bytes() == w.block_bytes;
         !matches!(w.offsets, Offsets::OpenZones { .. }) || plain
     }),
-    rule("rate_iops", "above 0, up to 1e9", |w| {
+    ("rate_iops", "above 0, up to 1e9", |w| {
         w.rate_iops.is_none_or(|rate| rate > 0.0 && rate <= 1e9)
     }),
-    rule("rate_process", "linear without a rate_iops", |w| {
+    ("rate_process", "linear without a rate_iops", |w| {
         w.rate_iops.is_some() || w.rate_process == RateProcess::Linear
     }),
-    rule("rate_mb_per_s", "above 0, up to 1e6", |w| {
+    ("rate_mb_per_s", "above 0, up to 1e6", |w| {
         w.rate_mb_per_s.is_none_or(|rate| rate > 0.0 && rate <= 1e6)
     }),
-    rule("thinktime_us", "1 to 1e9, with one queue", |w| {
+    ("thinktime_us", "1 to 1e9, with one queue", |w| {
         w.thinktime_us.is_none_or(|pause| w.queues == 1 && (1..=THINKTIME_US_MAX).contains(&pause))
     }),
-    rule("thinktime_blocks", "at least 1, and 1 without a thinktime_us", |w| {
+    ("thinktime_blocks", "at least 1, and 1 without a thinktime_us", |w| {
         w.thinktime_blocks == 1 || w.thinktime_blocks > 1 && w.thinktime_us.is_some()
     }),
-    rule("queue_depth", "1 to 1024, 10 bits for a command's slot", |w| {
+    ("queue_depth", "1 to 1024, 10 bits for a command's slot", |w| {
         (1..=DEPTH_MAX as u32).contains(&w.queue_depth)
     }),
-    rule("zones", "0; above 0 only for a sequential workload without reads in one queue", |w| {
+    ("zones", "0; above 0 only for a sequential workload without reads in one queue", |w| {
         w.zones == 0 || !w.is_random() && w.read_percent == 0.0 && w.queues == 1
     }),
-    rule("zone_op", "write without zones", |w| w.zones > 0 || w.zone_op == ZoneOp::Write),
-    rule(
+    ("zone_op", "write without zones", |w| w.zones > 0 || w.zone_op == ZoneOp::Write),
+    (
         "zone_fill_percent",
         "above 0, up to 100, or 0 for resets and finishes; 0 for opens and closes; 100 without zones",
         |w| {
@@ -376,7 +368,7 @@ const RULES: &[Rule] = &[
                 || w.zones > 0 && share < 100.0 && (share > 0.0 || manages && share == 0.0)
         },
     ),
-    rule(
+    (
         "queue_depth",
         "at most zones, unless zone_op is append or zrwa; 1 if it writes nothing",
         |w| {
@@ -386,23 +378,21 @@ const RULES: &[Rule] = &[
                 || w.queue_depth <= most
         },
     ),
-    rule("span_start_bytes", "a multiple of 512", |w| {
-        w.span_start_bytes.is_multiple_of(SECTOR_BYTES)
-    }),
-    rule("stop.duration_s", "above 0, up to 115 days", |w| {
+    ("span_start_bytes", "a multiple of 512", |w| w.span_start_bytes.is_multiple_of(SECTOR_BYTES)),
+    ("stop.duration_s", "above 0, up to 115 days", |w| {
         w.stop.duration_s.is_none_or(|s| s > 0.0 && s <= RUN_S_MAX)
     }),
-    rule("stop.bytes", "at least 1", |w| w.stop.bytes != Some(0)),
-    rule("stop.stable", "window_s >= 2, within_percent > 0, min_s >= window_s", |w| {
+    ("stop.bytes", "at least 1", |w| w.stop.bytes != Some(0)),
+    ("stop.stable", "window_s >= 2, within_percent > 0, min_s >= window_s", |w| {
         w.stop
             .stable
             .is_none_or(|s| s.window_s >= 2 && s.within_percent > 0.0 && s.min_s >= s.window_s)
     }),
-    rule("rate_iops", IN_TIME, |w| w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate))),
-    rule("rate_mb_per_s", IN_TIME, |w| {
+    ("rate_iops", IN_TIME, |w| w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate))),
+    ("rate_mb_per_s", IN_TIME, |w| {
         w.ends_in_time(w.rate_mb_per_s.map(|rate| w.block_bytes as f64 / 1e6 / rate))
     }),
-    rule("thinktime_us", IN_TIME, |w| {
+    ("thinktime_us", IN_TIME, |w| {
         let blocks = f64::from(w.thinktime_blocks);
         w.ends_in_time(w.thinktime_us.map(|pause| pause as f64 / 1e6 / blocks))
     }),
@@ -416,8 +406,8 @@ const ZONES: &str = "1 or more for writes to a drive with zones (suite zones), e
 
 /// Allowed values of a field as text; empty if its type is the only restriction.
 fn allowed(field: &str) -> String {
-    let of_it = RULES.iter().filter(|rule| rule.field == field);
-    of_it.map(|rule| rule.allowed).collect::<Vec<_>>().join("; ")
+    let of_it = RULES.iter().filter(|(name, ..)| *name == field);
+    of_it.map(|(_, allowed, _)| *allowed).collect::<Vec<_>>().join("; ")
 }
 
 /// True for an allowed request size: a multiple of `unit`, up to 64 MiB.
@@ -556,14 +546,15 @@ impl Workload {
     }
 
     fn check_fields(&self) -> Result<(), WorkloadError> {
-        let Some(broken) = RULES.iter().find(|rule| !(rule.holds)(self)) else { return Ok(()) };
+        let broken = RULES.iter().find(|(.., holds)| !holds(self));
+        let Some((field, allowed, _)) = broken else { return Ok(()) };
         let document = serde_json::to_value(self).expect("names and numbers");
-        let given = match broken.field.split('.').fold(&document, |value, name| &value[name]) {
+        let given = match field.split('.').fold(&document, |value, name| &value[name]) {
             Value::String(text) => format!("'{text}'"),
             Value::Number(number) => number.to_string().trim_end_matches(".0").to_owned(),
             other => other.to_string(),
         };
-        WorkloadError::refuse(broken.field, &given, broken.allowed)
+        WorkloadError::refuse(field, &given, allowed)
     }
 
     fn check_span(&self, capacity_bytes: u64) -> Result<(), WorkloadError> {
