@@ -574,7 +574,7 @@ def _amplification(run: _core.RunResult) -> dict[str, float]:
     ends = np.linspace(0, len(run.host_pages), Steady().window_rounds + 1).astype(int)
     counted = ((run.before.placed_pages, run.placed_pages), (run.before.host_pages, run.host_pages))
     placed, host = (np.diff(np.append(before, pages)[ends]) for before, pages in counted)
-    return {f"waf_part_{number}": placed[number] / host[number] for number in np.flatnonzero(host)}
+    return {f"waf_part_{n}": float(placed[n] / host[n]) for n in np.flatnonzero(host)}
 
 
 def _by_bytes(run: _core.RunResult) -> dict[str, float]:
