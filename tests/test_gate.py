@@ -163,7 +163,7 @@ def test_what_is_zero_in_both_sets_is_left_out_and_what_appears_is_worse() -> No
     assert changes(sets[0], sets[0], 1.0) == {}
     found = changes(sets[0], sets[1], 1.0)
     assert found["flushes"].verdict == found["write 4 KiB"].verdict == "worse"
-    sets = [[{"p99 latency": value, "I/O time": value}] * 4 for value in (100.0, 103.0, 106.0)]
+    sets = [[{"p99 latency": value, "I/O time": value}] * 4 for value in (100, 103, 106)]
     for new, expected in ((sets[1], "same"), (sets[2], "worse")):
         found = changes(sets[0], new, 1.0)
         assert found["p99 latency"].verdict == expected and found["I/O time"].verdict == "worse"
