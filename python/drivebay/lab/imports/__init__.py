@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from drivebay.results.foreign import Foreign
 
 AUTO = "auto"
+PATH = "give the path of a file"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def read_files(
     for path in files:
         refused = f"{printable(str(path))} cannot be imported"
         if path.exists() and not path.is_file():
-            raise UserError(f"{refused}: it is not a regular file", "give the path of a file")
+            raise UserError(f"{refused}: it is not a regular file", PATH)
         try:
             imported.append(read(path, time_scale))
         except UserError:
@@ -172,8 +173,8 @@ def recognized(files: Sequence[Path]) -> Importer:
     chosen: Importer | None = None
     for path in files:
         if path.exists() and not path.is_file():
-            raise UserError(f"{printable(str(path))} is not a regular file", hint)
-        fits, shown = fitting(path, hint), printable(str(path))
+            raise UserError(f"{printable(str(path))} is not a regular file", PATH)
+        fits, shown = fitting(path, PATH), printable(str(path))
         if not fits:
             raise UserError(f"{shown} is of no format that can be imported", hint)
         if len(fits) > 1:
