@@ -170,6 +170,9 @@ def test_an_array_has_the_rates_of_all_drives_and_the_years_of_one() -> None:
     for members, level in ((3, "10"), (1, "10"), (40, "0")):
         with pytest.raises(UserError, match="is not possible"):
             objects.size(drive, asked, members=members, level=level)  # type: ignore[arg-type]
+    words = ("size", "pm9a3-960", "checkpoint:1GB/600s", "--members", "1", "--level", "10")
+    refusal = CliRunner().invoke(app, words).exception
+    assert isinstance(refusal, UserError) and "is not possible" in refusal.message
 
 
 def test_criteria_are_of_whole_objects_and_need_data(tmp_path: Path) -> None:

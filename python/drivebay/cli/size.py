@@ -101,7 +101,7 @@ def size(
     names = list(filter(None, [drive, *others.split(",")]))
     drives = {name: library.drive(name).with_(*(changes or ())) for name in names}
     smallest = min(chosen.capacity_bytes for chosen in drives.values())
-    width = {"0": members, "1": 1, "10": members // 2}[level]
+    width, _ = objects.stripes(members, level)
     accesses = _objects(trace, model, tier, smallest * width * scale * share)
     sized = {}
     with status() as show:

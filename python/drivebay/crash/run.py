@@ -187,7 +187,8 @@ def _failures(
     for name, verdict in verdicts.items():
         if verdict.failed:
             kinds.setdefault(verdict.alike, []).append(name)
-    shown, seen = list(kinds.items())[:KINDS_MAX], set[str]()
+    shown = list(kinds.items())[:KINDS_MAX]
+    seen: set[str] = set()
     for kind, names in shown:
         if not check(names[0]).failed:
             notes.append(f"warning: the check failed on {names[0]}, and passes now: it is no judge")

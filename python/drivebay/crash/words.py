@@ -87,7 +87,8 @@ def paragraph(
     similar : number of states that fail alike.
     """
     mark = found["mark"]
-    before, after = (f" {when} the mark {mark}" * bool(mark) for when in ("before", "after"))
+    before = f" before the mark {mark}" if mark else ""
+    after = f" after the mark {mark}" if mark else ""
     told = [f"A power cut at {_time(found['cut_ns']).strip()}{after} breaks the check: {output}"]
     told.append(f"{similar:,} states fail alike")
     lost = [n for n, event in enumerate(found["events"]) if event["lost_units"]]

@@ -256,6 +256,20 @@ def place(
     return Placed(counted, trace(at_s < since_s, 0.0), misses, evictions)
 
 
+def stripes(members: int, level: Level) -> tuple[int, int]:
+    """Number of drives that share a stripe of an array, and number of copies of each.
+
+    Raises
+    ------
+    UserError
+        If the level needs another number of drives.
+    """
+    copies = {"0": 1, "1": members, "10": 2}[level]
+    if members % copies or not copies <= members <= 32:
+        raise UserError(f"RAID {level} of {members} drives is not possible", "members=8, level=0")
+    return members // copies, copies
+
+
 def _of_member(
     at_s: Floats, kind: Ints, offsets: Ints, lengths: Ints, *, width: int, copies: int
 ) -> tuple[npt.NDArray[Any], ...]:
@@ -380,10 +394,7 @@ def size(
         raise UserError(
             "size: share must be 0 to 1, speed 0.001 to 10^6, passes 1 to 1000", "share=0.9"
         )
-    copies = {"0": 1, "1": members, "10": 2}[level]
-    if members % copies or not copies <= members <= 32:
-        raise UserError(f"RAID {level} of {members} drives is not possible", "members=8, level=0")
-    width = members // copies
+    width, copies = stripes(members, level)
     at, names = objects.at_s / speed, int(objects.key.max(initial=0)) + 1
     length_s = float(at[-1]) + 1.0
     whole = Objects(

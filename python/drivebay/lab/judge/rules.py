@@ -347,8 +347,8 @@ def bound(case: Case) -> Finding:
 
 
 def _link(case: Case) -> str:
-    """The link whose limit a rate is; empty if it is none's. A link never carries more, and a disk
-    of this machine is on no network."""
+    """Name of the link that has this rate as its limit; empty if no link has. A link never carries
+    more than its limit, and a disk of this machine is on no network."""
     samples, megabytes = case.samples(), case.rate / 1e6
     if samples and case.job.threads == 1 and samples[1] > PEAK:
         return ""
