@@ -4,8 +4,8 @@
 //! before the slot is free, and submits the next request. Requests are drawn in batches so that
 //! their map entries can be prefetched: with a map of 500 MB, cache misses dominate the cost. If
 //! the queue depth exceeds the number of commands that the interface carries, the surplus waits in
-//! the host's own queue, and this wait counts as host time. With several submission queues the
-//! controller arbitrates between them (`queues.rs`).
+//! the host's own queue, and this wait counts as host time. A load on several submission queues
+//! runs like a job (`jobs.rs`).
 
 use std::collections::VecDeque;
 
@@ -18,8 +18,7 @@ use crate::generator::Generator;
 use crate::inside::{Keep, Kept, Sample, WatchedInside};
 use crate::pacing::Pacing;
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
-use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
-use crate::recorder::{Outcome, Recorder, Totals};
+use crate::recorder::{Outcome, Recorder};
 use crate::storage::Storage;
 use crate::workload::{Stable, Workload};
 
@@ -299,56 +298,6 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         if self.samples.left == 0 {
             self.samples.left = self.samples.every;
             self.samples.taken.push(Sample { io, requested, completed: done });
-        }
-    }
-
-    /// Runs on several submission queues: when the controller can take a command,
-    /// `SubmissionQueues` picks one of those posted by then.
-    #[inline(never)]
-    pub(crate) fn run_queues(
-        &mut self,
-        device: &mut Device,
-        mut queues: SubmissionQueues,
-        totals: &mut [Totals],
-    ) -> Result<(), RunError> {
-        let interface = device.spec().host_interface;
-        let mut places = CommandPlaces::new(interface, self.host.commands() as u32, self.start);
-        loop {
-            let (slot, free) = self.host.slots.first();
-            let due = free.max(self.due);
-            let more = due < self.end && self.bytes_left > 0;
-            let requested = if more { due } else { NEVER };
-            let room = places.free_at();
-            let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
-            let turn = device.next_arrival();
-            if turn < NEVER && turn <= requested.min(taken) {
-                let Some(served) = device.serve()? else { continue };
-                let (slot, done) = self.count(served);
-                places.release(done);
-                if done <= self.end {
-                    let latency = done.since(self.host.requested[slot]);
-                    totals[queues.queue_of_slot(slot)].count(latency);
-                }
-            } else if requested < taken {
-                self.inside.look(device, requested);
-                if requested >= self.recorder.next_second() {
-                    self.on_second(device, requested)?;
-                }
-                let io = self.generator.next_io();
-                device.prefetch(io.lba);
-                (self.host.now, self.host.requested[slot]) = (requested, requested);
-                self.request_made(&io);
-                let queue = queues.queue_of_slot(slot);
-                let posted = device.post(queue, requested);
-                queues.submit(QueuedCommand { posted, io, queue, slot });
-                self.host.slots.take(slot);
-            } else if taken < NEVER {
-                let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
-                places.take();
-                device.fetch(posted, room, io, slot as u32)?;
-            } else {
-                return Ok(());
-            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Runs a workload on a drive from the drive's present time on, and selects the loop.
 //!
-//! `closed_loop.rs` has the loops for one and for several submission queues; requests too large for
-//! one command go through `split.rs`.
+//! `closed_loop.rs` has the loop for one submission queue, `jobs.rs` that for several; requests too
+//! large for one command go through `split.rs`.
 
 use drivebay_drive::Device;
 use drivebay_units::SECTOR_BYTES;
@@ -10,8 +10,8 @@ use crate::closed_loop::ClosedLoop;
 use crate::control::Control;
 use crate::error::RunError;
 use crate::inside::{Keep, Kept};
-use crate::queues::SubmissionQueues;
-use crate::recorder::{Outcome, Totals};
+use crate::jobs::run_together;
+use crate::recorder::Outcome;
 use crate::workload::Workload;
 
 /// Runs a workload on a drive, from the drive's present time on.
@@ -66,16 +66,13 @@ fn run_loop<const KEEPS: bool>(
 ) -> Result<(Outcome, Kept), RunError> {
     workload.check(device.spec())?;
     workload.check_state(device)?;
+    if workload.queues > 1 {
+        let jobs = [(workload.clone(), seed)];
+        let (mut outcomes, kept) = run_together::<KEEPS>(device, &jobs, control, keep, &[])?;
+        return Ok((outcomes.remove(0), kept));
+    }
     let mut run = ClosedLoop::<KEEPS>::new(device, workload, seed, control, keep);
     let transfer_max = device.spec().host.transfer_max;
-    if workload.queues > 1 {
-        let mut queues = vec![Totals::default(); workload.queues as usize];
-        let submission = SubmissionQueues::new(workload.queues);
-        let ended = run.run_queues(device, submission, &mut queues);
-        run.end_with(device, ended)?;
-        let (outcome, kept) = run.finish(device);
-        return Ok((Outcome { queues, ..outcome }, kept));
-    }
     let ended = if workload.largest_bytes() > u64::from(transfer_max) * SECTOR_BYTES {
         run.run_split(device, workload.queue_depth, transfer_max)
     } else {

@@ -1,4 +1,5 @@
-//! Several closed loops on one drive at once, like the jobs of a fio file.
+//! Several closed loops on one drive at once, like the jobs of a fio file, and loads on several
+//! submission queues.
 //!
 //! Each job has its own span, mix, sizes, queue depth, pacing, end and results. Over NVMe a job
 //! also has its own submission queue, or several, because a fio job is a process and Linux gives
@@ -17,7 +18,7 @@ use crate::array::Array;
 use crate::closed_loop::ClosedLoop;
 use crate::control::Control;
 use crate::error::RunError;
-use crate::inside::{Inside, Keep, WatchedInside};
+use crate::inside::{Inside, Keep, Kept, WatchedInside};
 use crate::queue_slots::{DEPTH_MAX, NEVER};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, Totals};
@@ -27,8 +28,8 @@ use crate::workload::{Workload, WorkloadError};
 /// Most jobs: every request checks all of them.
 const JOBS_MAX: usize = 64;
 
-struct Job<'a> {
-    run: ClosedLoop<'a, false>,
+struct Job<'a, const KEEPS: bool> {
+    run: ClosedLoop<'a, KEEPS>,
     /// Next request, drawn in advance so that its map entry can be prefetched.
     next: Io,
     /// Requests under way.
@@ -41,7 +42,7 @@ struct Job<'a> {
     totals: Vec<Totals>,
 }
 
-impl Job<'_> {
+impl<const KEEPS: bool> Job<'_, KEEPS> {
     /// Returns the submission queue of a slot; a job's slots are assigned to its queues round
     /// robin.
     fn queue_of(&self, slot: usize) -> usize {
@@ -81,7 +82,10 @@ impl Job<'_> {
 }
 
 /// Returns the job of a served request.
-fn job_of<'j, 'c>(jobs: &'j mut [Job<'c>], served: &Completion) -> &'j mut Job<'c> {
+fn job_of<'j, 'c, const KEEPS: bool>(
+    jobs: &'j mut [Job<'c, KEEPS>],
+    served: &Completion,
+) -> &'j mut Job<'c, KEEPS> {
     let index = jobs.partition_point(|job| job.first_tag <= served.tag) - 1;
     &mut jobs[index]
 }
@@ -100,15 +104,20 @@ pub fn run_jobs(
 ) -> Result<(Vec<Outcome>, Option<Inside>), RunError> {
     check(device.spec(), jobs)?;
     jobs.iter().try_for_each(|(workload, _)| workload.check_state(device))?;
+    let spans = spans_apart(jobs);
     // Compiled separately, as in `run_keeping`.
-    if events == 0 {
-        return run_together::<false>(device, jobs, control, events);
-    }
-    let done = run_together::<true>(device, jobs, control, events);
-    if done.is_err() {
-        device.take_events();
-    }
-    done
+    let (outcomes, kept) = match events {
+        0 => run_together::<false>(device, jobs, control, Keep::default(), &spans)?,
+        _ => {
+            let keep = Keep { events, ..Keep::default() };
+            let done = run_together::<true>(device, jobs, control, keep, &spans);
+            if done.is_err() {
+                device.take_events();
+            }
+            done?
+        }
+    };
+    Ok((outcomes, kept.inside))
 }
 
 /// Runs jobs on an array, as [`run_jobs`] does on a drive. Members that are not whole are rebuilt
@@ -123,43 +132,52 @@ pub fn run_array(
 ) -> Result<Vec<Outcome>, RunError> {
     check(array.spec(), jobs)?;
     array.check(jobs)?;
-    Ok(run_together::<false>(array, jobs, control, 0)?.0)
+    Ok(run_together::<false>(array, jobs, control, Keep::default(), &[])?.0)
 }
 
-fn run_together<const KEEPS: bool>(
+/// Runs checked jobs at the same time; returns their results, the samples of the first job and the
+/// events of all. `spans` are sectors whose copies are counted apart, one span for each job.
+pub(crate) fn run_together<const KEEPS: bool>(
     device: &mut impl Storage,
     jobs: &[(Workload, u64)],
     control: &Control,
-    events: usize,
-) -> Result<(Vec<Outcome>, Option<Inside>), RunError> {
-    let mut running = start(device, jobs, control);
+    keep: Keep,
+    spans: &[Range<u64>],
+) -> Result<(Vec<Outcome>, Kept), RunError> {
+    let mut running = start::<KEEPS>(device, jobs, control, keep.sample_every);
     let mut controller = Controller::new(device, jobs);
     if let Some(device) = device.single() {
-        device.count_copies_of(&spans_apart(jobs));
+        device.count_copies_of(spans);
     }
-    let mut inside = WatchedInside::<KEEPS>::new(device, events);
+    let mut inside = WatchedInside::<KEEPS>::new(device, keep.events);
     let ended = run_to_end(device, &mut running, &mut controller, &mut inside);
     end_with(device, &mut running, ended)?;
-    let finish = |job: Job<'_>| {
-        let (outcome, _) = job.run.finish(device);
-        if job.totals.is_empty() { outcome } else { Outcome { queues: job.totals, ..outcome } }
-    };
-    let mut outcomes: Vec<_> = running.into_iter().map(finish).collect();
+    let mut kept = Kept::default();
+    let mut outcomes = Vec::new();
+    for job in running {
+        let (outcome, Kept { mut samples, .. }) = job.run.finish(device);
+        kept.samples.append(&mut samples);
+        let queues = if job.totals.is_empty() { outcome.queues } else { job.totals };
+        outcomes.push(Outcome { queues, ..outcome });
+    }
     let copied = device.single().map(|device| device.count_copies_of(&[])).unwrap_or_default();
     outcomes.iter_mut().zip(copied).for_each(|(outcome, copied)| outcome.copied_4k = Some(copied));
     let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
-    Ok((outcomes, inside.finish(device, end)))
+    kept.inside = inside.finish(device, end);
+    Ok((outcomes, kept))
 }
 
 /// Prepares jobs to run from the device's present time on.
-fn start<'a>(
+fn start<'a, const KEEPS: bool>(
     device: &mut impl Storage,
     jobs: &[(Workload, u64)],
     control: &'a Control,
-) -> Vec<Job<'a>> {
+    sample_every: u64,
+) -> Vec<Job<'a, KEEPS>> {
+    let keep = Keep { sample_every, ..Keep::default() };
     let (mut first_tag, mut first_queue) = (0, 0);
     let mut start = |(workload, seed): &(Workload, u64)| {
-        let mut run = ClosedLoop::new(device, workload, *seed, control, Keep::default());
+        let mut run = ClosedLoop::new(device, workload, *seed, control, keep);
         let next = run.generator.next_io();
         let totals = vec![Totals::default(); queues_with_totals(workload)];
         let job = Job { run, next, outstanding: 0, first_tag, first_queue, totals };
@@ -175,7 +193,7 @@ fn start<'a>(
 /// order.
 fn run_to_end<const KEEPS: bool>(
     device: &mut impl Storage,
-    running: &mut [Job<'_>],
+    running: &mut [Job<'_, KEEPS>],
     controller: &mut Controller,
     inside: &mut WatchedInside<KEEPS>,
 ) -> Result<(), RunError> {
@@ -240,10 +258,10 @@ impl Controller {
 
     /// Makes the next request of a job at `at`, and posts it.
     #[inline(always)]
-    fn submit(
+    fn submit<const KEEPS: bool>(
         &mut self,
         device: &mut impl Storage,
-        job: &mut Job<'_>,
+        job: &mut Job<'_, KEEPS>,
         at: Nanos,
     ) -> Result<(), DeviceError> {
         let (io, own_slot) = job.request(device, at);
@@ -286,9 +304,9 @@ fn spans_apart(jobs: &[(Workload, u64)]) -> Vec<Range<u64>> {
 
 /// Handles the end of the loop. If the flash wore out, the outstanding requests are served, and the
 /// results so far are the outcomes, unless there are none; compare `ClosedLoop::end_with`.
-fn end_with(
+fn end_with<const KEEPS: bool>(
     device: &mut impl Storage,
-    running: &mut [Job<'_>],
+    running: &mut [Job<'_, KEEPS>],
     ended: Result<(), RunError>,
 ) -> Result<(), RunError> {
     let Err(RunError::Device(DeviceError::ReadOnly { .. })) = ended else { return ended };

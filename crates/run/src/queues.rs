@@ -79,11 +79,6 @@ pub struct SubmissionQueues {
 }
 
 impl SubmissionQueues {
-    /// Creates `count` empty queues of equal weight.
-    pub fn new(count: u32) -> SubmissionQueues {
-        SubmissionQueues::weighted(vec![1; count as usize])
-    }
-
     /// Creates empty queues with the given weights, each at least 1.
     pub fn weighted(weights: Vec<u32>) -> SubmissionQueues {
         let waiting: Vec<_> = weights.iter().map(|_| VecDeque::new()).collect();

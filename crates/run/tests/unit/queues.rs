@@ -6,7 +6,7 @@ use super::*;
 
 /// Returns the queues of the first `count` fetched commands, for queues with these depths.
 fn fetched(depths: &[usize], count: usize) -> Vec<usize> {
-    fetched_of(SubmissionQueues::new(depths.len() as u32), depths, count)
+    fetched_of(SubmissionQueues::weighted(vec![1; depths.len()]), depths, count)
 }
 
 fn fetched_of(mut queues: SubmissionQueues, depths: &[usize], count: usize) -> Vec<usize> {
