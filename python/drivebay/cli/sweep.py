@@ -123,9 +123,7 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
         say(f"note: {sentence}")
     if as_json:
         effects = {test: [asdict(figure) for figure in study.figures(test)] for test in study.tests}
-        points = {
-            test: [asdict(figure) for figure in study.points.figures(test)] for test in study.tests
-        }
+        points = {test: [asdict(figure) for figure in study.points(test)] for test in study.tests}
         print_json(
             {
                 "result": store.url,
@@ -143,7 +141,7 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
         for effects_of in study.figures(test):
             if effects_of.main:
                 _print_figure(test, effects_of)
-        for points_of in study.points.figures(test):
+        for points_of in study.points(test):
             _print_points(test, points_of)
     print(f"result  {store.url}\nreport  {store.url}/{REPORT}")
 
