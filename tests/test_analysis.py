@@ -173,7 +173,7 @@ def step(depth: int, rates: list[int]) -> ladder.Step:
         total_ios=sum(rates),
         total_bytes=sum(rates) * 1_000_000,
         latency_mean_ns=None,
-        waf=None,
+        metrics={},
     )
 
 

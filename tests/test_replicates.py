@@ -137,14 +137,14 @@ def test_points_of_a_sweep_have_intervals_and_paired_differences() -> None:
     for a, values in ((1, (10.0, 20.0, 30.0)), (2, (11.0, 21.0, 31.5))):
         for seed, y in enumerate(values):
             study.add({"test": "t", "a": a, "seed": seed, "y": y, "z": 1.0}, labels)
-    (found,) = study.points.figures("t")
+    (found,) = study.points("t")
     first, second = found.points
     assert found.key == "y" and first.values == {"a": 1} and first.difference is None
     assert first.estimate == estimate([10.0, 20.0, 30.0])
     assert second.difference == difference([11.0, 21.0, 31.5], [10.0, 20.0, 30.0])
     once = Study([Factor("a", (1, 2))])
     once.add({"test": "t", "a": 1, "seed": 1, "y": 1.0, "z": 1.0}, labels)
-    assert once.points.figures("t") == ()
+    assert once.points("t") == ()
 
 
 class Parts:

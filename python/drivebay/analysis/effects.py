@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drivebay.analysis.replicates import Labels, Points
+from drivebay.analysis.replicates import ByPoint, FigurePoints, at_points
 
 Floats = npt.NDArray[np.float64]
 BINS = 6
@@ -172,6 +172,15 @@ class _Test:
         self.points: list[tuple[Any, ...]] = []
         """Values of the factors and seed of each run."""
 
+    def by_point(self, key: str) -> ByPoint:
+        """Known values of a figure."""
+        found: dict[tuple[Any, ...], dict[int | None, float]] = {}
+        for (*point, seed), value in zip(self.points, self.columns[key], strict=True):
+            seeds = found.setdefault(tuple(point), {})
+            if math.isfinite(value):
+                seeds[seed] = value
+        return found
+
 
 class Study:
     """Collects the runs of a sweep, one at a time, and computes the effects of its parameters.
@@ -179,26 +188,22 @@ class Study:
     Parameters
     ----------
     factors : the varied parameters; values of each run are looked up by their names.
-
-    Attributes
-    ----------
-    points : means per point, for points with several seeds.
     """
 
     def __init__(self, factors: Sequence[Factor]) -> None:
         self.factors = tuple(factors)
         self.runs = 0
-        self.points = Points([factor.name for factor in self.factors])
         self._tests: dict[str, _Test] = {}
 
-    def add(self, row: Mapping[str, Any], labels: Labels) -> None:
+    def add(
+        self, row: Mapping[str, Any], labels: Mapping[str, Mapping[str, Sequence[Any]]]
+    ) -> None:
         """Adds a run: its parameters and figures by column, and the labels of each test's
         figures (label, unit, true for a main figure).
         """
         name = str(row["test"])
         test = self._tests.setdefault(name, _Test(len(self.factors)))
         self.runs += 1
-        self.points.add(row, labels)
         for key, (label, unit, main) in labels[name].items():
             if key not in test.labels:
                 test.labels[key] = (str(label), str(unit), bool(main))
@@ -249,6 +254,19 @@ class Study:
             if (known := np.isfinite(values := np.array(column))).any()
         ]
         return tuple(sorted(figures, key=lambda figure: not figure.main))
+
+    def points(self, test_id: str) -> tuple[FigurePoints, ...]:
+        """The main figures of a test point by point; empty if no point has several seeds."""
+        test = self._tests[test_id]
+        names = [factor.name for factor in self.factors]
+        found = {key: test.by_point(key) for key, (*_, main) in test.labels.items() if main}
+        if all(len(seeds) < 2 for points in found.values() for seeds in points.values()):
+            return ()
+        return tuple(
+            FigurePoints(key, *test.labels[key][:2], at_points(names, points))
+            for key, points in found.items()
+            if any(points.values())
+        )
 
     def _figure(
         self, test: _Test, key: str, y: Floats, known: npt.NDArray[np.bool_]

@@ -8,7 +8,7 @@ mean over depths is a mean of rates, which may be averaged, never of percentiles
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from drivebay.analysis import latency
@@ -47,22 +47,24 @@ def step(
     total_ios: int,
     total_bytes: int,
     latency_mean_ns: float | None,
-    waf: float | None,
+    metrics: Mapping[str, float],
 ) -> Step:
-    """Computes a step's figures from its totals, its timeline and its merged histogram."""
+    """Computes a step's figures from its totals, its timeline and its merged histogram; rates and
+    percentiles that another program reports (`results.foreign`) are among its metrics."""
     length = timeline.seconds_total
+    counted = latency.percentiles_us(histogram).items()
     return Step(
         label=label,
         queue_depth=queue_depth,
-        rate_mb_s=total_bytes / MB / length if length else 0.0,
-        iops=total_ios / length if length else 0.0,
+        rate_mb_s=metrics.get("mb_per_s", total_bytes / MB / length if length else 0.0),
+        iops=metrics.get("iops", total_ios / length if length else 0.0),
         rate=spread(timeline.rate_mb_s),
         ios=spread(timeline.ios),
         total_ios=total_ios,
         latency_mean_us=None if latency_mean_ns is None else latency_mean_ns / 1e3,
-        percentiles_us=latency.percentiles_us(histogram),
+        percentiles_us={q: metrics.get(f"latency_us_p{q:g}") or us for q, us in counted},
         power=spread(timeline.power_w),
-        waf=waf,
+        waf=metrics.get("waf"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,9 +34,8 @@ def computed(phase: PhaseResult) -> PhaseFigures:
         total_ios=total,
         total_bytes=moved,
         latency_mean_ns=phase.metrics.get("latency_ns_mean") or _mean_latency_ns(phase.series),
-        waf=phase.metrics.get("waf"),
+        metrics=phase.metrics,
     )
-    step = _as_reported(step, phase.metrics)
     return PhaseFigures(
         phase.label,
         phase.workload,
@@ -49,17 +48,6 @@ def computed(phase: PhaseResult) -> PhaseFigures:
         benches.storage_bench(ios=total, moved_bytes=moved, metrics=phase.metrics),
         phase.metrics,
         latency.by_direction(phase.histogram),
-    )
-
-
-def _as_reported(step: ladders.Step, metrics: Mapping[str, float]) -> ladders.Step:
-    """The row with rates and percentiles that another program reports (`results.foreign`)."""
-    reported = {q: metrics.get(f"latency_us_p{q:g}") for q in step.percentiles_us}
-    return replace(
-        step,
-        rate_mb_s=metrics.get("mb_per_s", step.rate_mb_s),
-        iops=metrics.get("iops", step.iops),
-        percentiles_us={q: reported[q] or us for q, us in step.percentiles_us.items()},
     )
 
 

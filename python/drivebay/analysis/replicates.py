@@ -20,7 +20,8 @@ from typing import Any
 
 from drivebay.common.errors import UserError
 
-Labels = Mapping[str, Mapping[str, Sequence[Any]]]
+# Values of a figure by point and seed.
+ByPoint = Mapping[tuple[Any, ...], Mapping[int | None, float]]
 CONFIDENCE = 0.95
 # Smallest number of replicates at which a run may stop, however similar they are.
 FEWEST = 5
@@ -207,52 +208,18 @@ class FigurePoints:
     points: tuple[PointEstimate, ...]
 
 
-class Points:
-    """Collects the runs of a sweep, one at a time, and estimates main figures point by point.
-
-    Parameters
-    ----------
-    names : columns that distinguish points.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
-        self._labels: dict[str, dict[str, tuple[str, str]]] = {}
-        self._found: dict[str, dict[tuple[Any, ...], dict[str, dict[int | None, float]]]] = {}
-
-    def add(self, row: Mapping[str, Any], labels: Labels) -> None:
-        """Adds a run, with the arguments of `analysis.effects.Study.add`."""
-        test, point = str(row["test"]), tuple(row[name] for name in self._names)
-        known = self._found.setdefault(test, {}).setdefault(point, {})
-        for key, (label, unit, is_main) in labels[test].items():
-            value = row.get(key)
-            if is_main and value is not None and math.isfinite(value):
-                self._labels.setdefault(test, {})[key] = (str(label), str(unit))
-                known.setdefault(key, {})[row.get("seed")] = float(value)
-
-    def figures(self, test: str) -> tuple[FigurePoints, ...]:
-        """The main figures of a test; empty if no point has several seeds."""
-        points = self._found.get(test, {})
-        if all(len(seeds) < 2 for known in points.values() for seeds in known.values()):
-            return ()
-        return tuple(
-            FigurePoints(key, label, unit, tuple(self._estimates(points, key)))
-            for key, (label, unit) in self._labels[test].items()
-        )
-
-    def _estimates(
-        self, points: Mapping[tuple[Any, ...], Mapping[str, Mapping[int | None, float]]], key: str
-    ) -> list[PointEstimate]:
-        estimates: list[PointEstimate] = []
-        baseline: Mapping[int | None, float] | None = None
-        for point, known in points.items():
-            if not (seeds := known.get(key)):
-                continue
-            values = dict(zip(self._names, point, strict=True))
-            paired = None
-            if baseline is None:
-                baseline = seeds
-            elif baseline.keys() == seeds.keys():
-                paired = difference([seeds[seed] for seed in baseline], list(baseline.values()))
-            estimates.append(PointEstimate(values, estimate(list(seeds.values())), paired))
-        return estimates
+def at_points(names: Sequence[str], points: ByPoint) -> tuple[PointEstimate, ...]:
+    """Estimates a figure at every point that has a value; `names` are those of its parameters."""
+    estimates: list[PointEstimate] = []
+    baseline: Mapping[int | None, float] | None = None
+    for point, seeds in points.items():
+        if not seeds:
+            continue
+        paired = None
+        if baseline is None:
+            baseline = seeds
+        elif baseline.keys() == seeds.keys():
+            paired = difference([seeds[seed] for seed in baseline], list(baseline.values()))
+        values = dict(zip(names, point, strict=True))
+        estimates.append(PointEstimate(values, estimate(list(seeds.values())), paired))
+    return tuple(estimates)

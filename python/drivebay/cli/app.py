@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -11,37 +11,18 @@ import typer
 from drivebay.cli.options import SETTINGS, Group, Verb
 
 # Commands by task, in the order of the help.
-PANELS = {
-    "Review drives": (
-        "review",
-        "report",
-        "open",
-        "compare",
-        "rank",
-        "drives",
-        "suites",
-        "new-drive",
-        "new-policy",
-        "hosts",
-        "explain",
-        "check-trim",
-    ),
-    "Traces and servers": ("trace", "replay", "size", "serve", "ctl", "crash", "gate"),
-    "Model accuracy and experiments": (
-        "age",
-        "array",
-        "validate",
-        "calibrate",
-        "sweep",
-        "prepare",
-        "worker",
-    ),
-    "Data": ("query", "import", "judge"),
-    "This machine": ("doctor", "bench"),
+_BY_TASK = {
+    "Review drives": "review report open compare rank drives suites new-drive new-policy hosts "
+    "explain check-trim",
+    "Traces and servers": "trace replay size serve ctl crash gate",
+    "Model accuracy and experiments": "age array validate calibrate sweep prepare worker",
+    "Data": "query import judge",
+    "This machine": "doctor bench",
 }
+PANELS = {task: names.split() for task, names in _BY_TASK.items()}
 
 
-class Verbs(MutableMapping[str, Any]):
+class Verbs(Mapping[str, Any]):
     """Commands by name; looking one up imports its module."""
 
     def __init__(self) -> None:
@@ -66,11 +47,6 @@ class Verbs(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        raise TypeError("commands are listed in PANELS")
-
-    __delitem__ = __setitem__  # type: ignore[assignment]
-
 
 class Program(Group):
     """Group of all commands, listed by task in the help."""
@@ -79,7 +55,7 @@ class Program(Group):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = Verbs()
+        self.commands = Verbs()  # type: ignore[assignment]
 
 
 app = typer.Typer(

@@ -16,29 +16,15 @@ if TYPE_CHECKING:
 
 def array(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
-    level: Literal["0", "1", "10", "5", "6"] = option(
-        None, "RAID level: stripes (0), mirrors (1), both (10), parity (5, 6).", default="5"
-    ),
-    members: int = option("N", "Drives in the array.", min=2, max=32, default=4),
-    chunk: str = option("SIZE", "Chunk size: data of one member per stripe.", default="512KiB"),
-    queue_depth: int = option(
-        "N", "Queue depth of the small random loads.", min=1, max=1024, default=32
-    ),
-    duration: float = option(
-        "S", "Duration of each load in seconds.", min=0.1, max=1e5, default=5.0
-    ),
-    rebuild_rate: float | None = option(
-        "MB/S", "Limit of the rebuild rate. [default: no limit; Linux: 205]", min=1, max=1e6
-    ),
-    scale: float = option(
-        "S", "Scale the drives down, to simulate faster.", min=1e-3, max=1, default=1 / 16
-    ),
-    settle: bool = flag(
-        "--settle",
-        "First write at random until the rate is steady, for the loads that write at random; "
-        "needs a small --scale.",
-    ),
-    seed: int = option("N", "Seed of the drives.", default=1),
+    level: Literal["0", "1", "10", "5", "6"] = option(default="5"),
+    members: int = option(min=2, max=32, default=4),
+    chunk: str = option(default="512KiB"),
+    queue_depth: int = option(min=1, max=1024, default=32),
+    duration: float = option(min=0.1, max=1e5, default=5.0),
+    rebuild_rate: float | None = option(min=1, max=1e6),
+    scale: float = option(min=1e-3, max=1, default=1 / 16),
+    settle: bool = flag("--settle"),
+    seed: int = option(default=1),
     changes: options.Set = None,
     as_json: options.Json = False,
 ) -> None:
@@ -53,6 +39,28 @@ def array(
       drivebay array pm9a3-960 --level 6 --members 8 --rebuild-rate 205
 
     Model of md and its limits: docs/concepts/arrays.md.
+
+    Parameters
+    ----------
+    level :
+        RAID level: stripes (0), mirrors (1), both (10), parity (5, 6).
+    members : N
+        Drives in the array.
+    chunk : SIZE
+        Chunk size: data of one member per stripe.
+    queue_depth : N
+        Queue depth of the small random loads.
+    duration : S
+        Duration of each load in seconds.
+    rebuild_rate : MB/S
+        Limit of the rebuild rate. [default: no limit; Linux: 205]
+    scale : S
+        Scale the drives down, to simulate faster.
+    settle :
+        First write at random until the rate is steady, for the loads that write at random; needs a
+        small --scale.
+    seed : N
+        Seed of the drives.
     """
     from drivebay import library
     from drivebay.cli.progress import status

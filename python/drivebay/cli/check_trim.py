@@ -21,7 +21,7 @@ SEED = 20150224
 
 
 def check_trim(
-    drive: str = argument("DRIVE", "A file or block device."),
+    drive: str = argument(),
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     yes: options.Yes = False,
@@ -36,6 +36,11 @@ def check_trim(
     Examples:
       drivebay check-trim ./disk.img
       drivebay check-trim /dev/sdX --destroy-data SERIAL --json
+
+    Parameters
+    ----------
+    drive : DRIVE
+        A file or block device.
     """
     from drivebay.targets.fio import trim
     from drivebay.targets.safety import target_device

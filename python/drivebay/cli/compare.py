@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from drivebay.analysis.headline import Headline
 
 
-def compare(
-    folders: list[Path] = argument("DIR DIR...", "Result folders; the first is the baseline."),
-    as_json: options.Json = False,
-) -> None:
+def compare(folders: list[Path] = argument(), as_json: options.Json = False) -> None:
     """Compare the headline figures of two or more results.
 
     Percentages are differences from the first result. Unreadable results are skipped. Results with
@@ -29,6 +26,11 @@ def compare(
     Examples:
       drivebay compare drivebay-results/*
       drivebay compare BASELINE OTHER --json
+
+    Parameters
+    ----------
+    folders : DIR DIR...
+        Result folders; the first is the baseline.
     """
     from drivebay import analysis
     from drivebay.analysis.comparable import run_differently

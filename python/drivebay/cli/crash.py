@@ -50,16 +50,12 @@ Rules = Annotated[
 @app.command()
 def record(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}.", autocompletion=complete.drives),
-    command: list[str] = argument("-- COMMAND...", "Workload to run."),
-    out: Path = option("FILE", "New file for the recording."),
-    image: Path | None = option(
-        "IMAGE", "Start with the contents of this image (see serve).", "--from"
-    ),
+    command: list[str] = argument(),
+    out: Path = option(),
+    image: Path | None = option("--from"),
     capacity: Capacity = None,
     writeback: WriteBack = 0.0,
-    pace: Literal["sleep", "hybrid", "spin", "none"] = option(
-        None, "Method to meet completion times (see serve).", default="none"
-    ),
+    pace: Literal["sleep", "hybrid", "spin", "none"] = option(default="none"),
     changes: options.Set = None,
     seed: options.Seed = 1,
 ) -> None:
@@ -79,6 +75,17 @@ def record(
     $DRIVEBAY_STRACE, in front of a program on a file system, traces its system
     calls to FILE.strace, by which run explains a failure (needs strace).
     drivebay serve --record FILE records a drive that is served in any other way.
+
+    Parameters
+    ----------
+    command : -- COMMAND...
+        Workload to run.
+    out : FILE
+        New file for the recording.
+    image : IMAGE
+        Start with the contents of this image (see serve).
+    pace :
+        Method to meet completion times (see serve).
     """
     profile = modified_profile(drive, changes, capacity)
     served = serving.Drive(profile=profile, image=image, pace=pace, seed=seed)
@@ -96,42 +103,24 @@ def _record(served: serving.Drive, out: Path, command: Sequence[str], writeback:
 
 @app.command()
 def run(
-    recording: Path = argument("RECORDING", "Recording, or a log of Linux's dm-log-writes."),
-    check: list[str] = argument("-- CHECK...", "Command that checks a state."),
-    out: Path | None = option(
-        "FOLDER", "Folder for the verdicts; an existing run is continued. [default: RECORDING.run]"
-    ),
-    workload: str | None = option(
-        "COMMAND",
-        "Record this command first, on --drive (sm951-nvme-256) with --capacity (64MiB); see "
-        "record.",
-    ),
+    recording: Path = argument(),
+    check: list[str] = argument(),
+    out: Path | None = option(),
+    workload: str | None = option(),
     capacity: Capacity = None,
     writeback: WriteBack = 0.0,
-    junit: Path | None = option("FILE", "Write the failures as JUnit XML."),
-    sarif: Path | None = option("FILE", "Write the failures as SARIF 2.1.0."),
-    budget: float | None = option("SECONDS", "Time limit of the whole command.", min=1),
-    states: int = option("N", "Limit of states to check.", min=1, default=10_000),
-    timeout: float = option(
-        "SECONDS", "Time after which a check counts as hanging.", min=0.001, default=60.0
-    ),
+    junit: Path | None = option(),
+    sarif: Path | None = option(),
+    budget: float | None = option(min=1),
+    states: int = option(min=1, default=10_000),
+    timeout: float = option(min=0.001, default=60.0),
     drive: Rules = None,
     changes: options.Set = None,
-    rules: Literal["nvme", "ata", "disk"] | None = option(
-        None,
-        "Include what this standard permits for data that was not durable: garbage, sheared "
-        "sectors, read errors. [default: none]",
-    ),
-    atomic: str | None = option(
-        "SIZE",
-        "Unit that a power cut never tears, 512B to 1MiB; for --rules nvme the AWUPF. [default: "
-        "the drive's mapping unit; with --rules 512B, or the AWUPF of --drive]",
-    ),
-    ignore_flush: bool = flag("--ignore-flush", "Use the rules of a drive that ignores flushes."),
-    after: str | None = option("MARK", "Cut the power only after the first mark with this text."),
-    scratch: Path | None = option(
-        "FOLDER", "Folder for the files of states, for example /dev/shm. [default: TMPDIR]"
-    ),
+    rules: Literal["nvme", "ata", "disk"] | None = option(),
+    atomic: str | None = option(),
+    ignore_flush: bool = flag("--ignore-flush"),
+    after: str | None = option(),
+    scratch: Path | None = option(),
     jobs: options.Jobs = None,
     seed: options.Seed = 1,
     as_json: options.Json = False,
@@ -155,6 +144,39 @@ def run(
     exits with 0 if the state is good. Exit codes of run: 0 all states are good; 1
     some are not; 2 a pass proves nothing, because the check passes on an empty
     drive or the recording is cut short.
+
+    Parameters
+    ----------
+    recording : RECORDING
+        Recording, or a log of Linux's dm-log-writes.
+    check : -- CHECK...
+        Command that checks a state.
+    out : FOLDER
+        Folder for the verdicts; an existing run is continued. [default: RECORDING.run]
+    workload : COMMAND
+        Record this command first, on --drive (sm951-nvme-256) with --capacity (64MiB); see record.
+    junit : FILE
+        Write the failures as JUnit XML.
+    sarif : FILE
+        Write the failures as SARIF 2.1.0.
+    budget : SECONDS
+        Time limit of the whole command.
+    states : N
+        Limit of states to check.
+    timeout : SECONDS
+        Time after which a check counts as hanging.
+    rules :
+        Include what this standard permits for data that was not durable: garbage, sheared sectors,
+        read errors. [default: none]
+    atomic : SIZE
+        Unit that a power cut never tears, 512B to 1MiB; for --rules nvme the AWUPF. [default: the
+        drive's mapping unit; with --rules 512B, or the AWUPF of --drive]
+    ignore_flush :
+        Use the rules of a drive that ignores flushes.
+    after : MARK
+        Cut the power only after the first mark with this text.
+    scratch : FOLDER
+        Folder for the files of states, for example /dev/shm. [default: TMPDIR]
     """
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.crash import reports, words
@@ -226,8 +248,8 @@ def _changed_rules(rules: str | None, atomic: str | None, ignore_flush: bool) ->
 
 @app.command("show")
 def show_(
-    place: Path = argument("RECORDING|FOLDER", "Recording, or folder of a run."),
-    state: str | None = argument("STATE", "Name of a state."),
+    place: Path = argument(),
+    state: str | None = argument(),
     drive: Rules = None,
     as_json: options.Json = False,
 ) -> None:
@@ -237,6 +259,13 @@ def show_(
       drivebay crash show kv.crash                 contents of the recording
       drivebay crash show kv.crash 12:lost:40      events that lead to a state
       drivebay crash show kv.crash.run             verdicts
+
+    Parameters
+    ----------
+    place : RECORDING|FOLDER
+        Recording, or folder of a run.
+    state : STATE
+        Name of a state.
     """
     from drivebay.crash import run as runs
     from drivebay.crash import words
@@ -274,10 +303,10 @@ def _opened(place: Path, drive: str | None) -> Asked:
 
 @app.command()
 def replay(
-    place: Path = argument("RECORDING|FOLDER", "Recording, or folder of a run."),
-    state: str = argument("STATE", "Name of a state."),
-    nbd: str | None = option("ADDRESS", "Serve the state over NBD, until Ctrl-C."),
-    file: Path | None = option("FILE", "Write the state to this new file."),
+    place: Path = argument(),
+    state: str = argument(),
+    nbd: str | None = option(),
+    file: Path | None = option(),
     drive: Rules = None,
 ) -> None:
     """Recreate a state, as a file or as a served drive.
@@ -285,6 +314,17 @@ def replay(
     Examples:
       drivebay crash replay kv.crash 12:lost:40 --nbd unix:/tmp/state.sock
       drivebay crash replay kv.crash.run 12:lost:40 --file state.img
+
+    Parameters
+    ----------
+    place : RECORDING|FOLDER
+        Recording, or folder of a run.
+    state : STATE
+        Name of a state.
+    nbd : ADDRESS
+        Serve the state over NBD, until Ctrl-C.
+    file : FILE
+        Write the state to this new file.
     """
     from drivebay.crash import replay as replays
     from drivebay.crash import words

@@ -16,18 +16,11 @@ from drivebay.common import units
 
 
 def ctl(
-    socket: str = argument("SOCKET", "Control socket (serve --control), unix:PATH or PATH."),
-    command: list[str] = argument("COMMAND...", "Command with its arguments; see the examples."),
-    drive: str | None = option(
-        "NAME", "Drive to control, if several are served. status without it shows all drives."
-    ),
-    metrics: bool = option(
-        None,
-        "With status: print the figures in Prometheus' text format.",
-        default=False,
-        show_default=False,
-    ),
-    follow: bool = flag("--follow", "With events: print new events until the server ends."),
+    socket: str = argument(),
+    command: list[str] = argument(),
+    drive: str | None = option(),
+    metrics: bool = option(default=False, show_default=False),
+    follow: bool = flag("--follow"),
     as_json: options.Json = False,
 ) -> None:
     """Query and control served drives.
@@ -55,6 +48,19 @@ def ctl(
     --metrics prints Prometheus' text format; drivebay serve --metrics serves it
     over HTTP. events --json prints one line per event. For all commands see
     docs/concepts/serving-control.md.
+
+    Parameters
+    ----------
+    socket : SOCKET
+        Control socket (serve --control), unix:PATH or PATH.
+    command : COMMAND...
+        Command with its arguments; see the examples.
+    drive : NAME
+        Drive to control, if several are served. status without it shows all drives.
+    metrics :
+        With status: print the figures in Prometheus' text format.
+    follow :
+        With events: print new events until the server ends.
     """
     from drivebay.common.errors import UserError
     from drivebay.serving import control

@@ -23,17 +23,10 @@ KEYS = ("name", "title", "drive_class", "capacity_bytes", "interface", "media", 
 
 
 def drives(
-    name: str | None = argument(
-        "NAME", "Show all facts of this catalog drive.", autocompletion=complete.drives
-    ),
-    aged: str | None = option(
-        "SHARE",
-        "With NAME: show the health log after this share of the rated wear, for example 80%.",
-    ),
+    name: str | None = argument(autocompletion=complete.drives),
+    aged: str | None = option(),
     ailment: options.Ailment = None,
-    ailments: bool = flag(
-        "--ailments", "List the ailments of drives, and their signs in the logs."
-    ),
+    ailments: bool = flag("--ailments"),
     as_json: options.Json = False,
 ) -> None:
     """List the catalog's drives, by class, and this machine's block devices.
@@ -47,6 +40,15 @@ def drives(
       drivebay drives --ailments         faults and wear that a drive can have
       drivebay drives 980-pro-1tb --aged 80%
       drivebay drives --json
+
+    Parameters
+    ----------
+    name : NAME
+        Show all facts of this catalog drive.
+    aged : SHARE
+        With NAME: show the health log after this share of the rated wear, for example 80%.
+    ailments :
+        List the ailments of drives, and their signs in the logs.
     """
     from drivebay.definitions import profiles
     from drivebay.targets.safety import blockdev

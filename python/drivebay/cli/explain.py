@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 
 
 def explain(
-    folder: Path = argument("DIR", "Result folder of a review."),
-    test: str = argument(
-        "TEST",
-        "A test of the result, for example random-read.",
-        autocompletion=complete.tests_of_result,
-    ),
-    against: Path | None = option("DIR", "Another result to compare with."),
+    folder: Path = argument(),
+    test: str = argument(autocompletion=complete.tests_of_result),
+    against: Path | None = option(),
     as_json: options.Json = False,
 ) -> None:
     """Explain the latency of a virtual drive's test, stage by stage.
@@ -40,6 +36,15 @@ def explain(
       drivebay explain DIR random-read --against OTHER_DIR
       drivebay report DIR OTHER_DIR --out both.html     as charts
       drivebay explain DIR thermal-write --json
+
+    Parameters
+    ----------
+    folder : DIR
+        Result folder of a review.
+    test : TEST
+        A test of the result, for example random-read.
+    against : DIR
+        Another result to compare with.
     """
     from drivebay import results
     from drivebay.analysis import explain as explaining

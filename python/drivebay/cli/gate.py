@@ -30,14 +30,12 @@ Drive = Annotated[
 
 @app.command()
 def record(
-    command: list[str] = argument("-- COMMAND...", "Program to record."),
-    out: Path = option("FOLDER", "New folder for the recordings."),
-    runs: int = option("N", "Number of recordings.", min=1, default=7),
-    size: str = option("SIZE", "Size of the drive.", default="8GiB"),
-    fs: Literal["ext4", "xfs", "btrfs", "none"] = option(
-        None, "File system in which the command runs.", default="ext4"
-    ),
-    setup: str | None = option("COMMAND", "Run this in the file system first, unrecorded."),
+    command: list[str] = argument(),
+    out: Path = option(),
+    runs: int = option(min=1, default=7),
+    size: str = option(default="8GiB"),
+    fs: Literal["ext4", "xfs", "btrfs", "none"] = option(default="ext4"),
+    setup: str | None = option(),
 ) -> None:
     """Record the requests of a program on a served virtual drive, without data.
 
@@ -52,6 +50,21 @@ def record(
     $DRIVEBAY_NBD its NBD address. A command that prepares something first can
     leave that out: drivebay ctl "$DRIVEBAY_CONTROL" mark start
     The exit code is that of the first run that fails, which ends the recording.
+
+    Parameters
+    ----------
+    command : -- COMMAND...
+        Program to record.
+    out : FOLDER
+        New folder for the recordings.
+    runs : N
+        Number of recordings.
+    size : SIZE
+        Size of the drive.
+    fs :
+        File system in which the command runs.
+    setup : COMMAND
+        Run this in the file system first, unrecorded.
     """
     from drivebay.gate.record import record as run
 
@@ -69,7 +82,7 @@ def record(
 
 @app.command()
 def time(
-    place: Path = argument("RECORDING|FOLDER", "Recording, or folder of recordings."),
+    place: Path = argument(),
     drive: Drive = DRIVE,
     changes: options.Set = None,
     as_json: options.Json = False,
@@ -82,6 +95,11 @@ def time(
     Examples:
       drivebay gate time base
       drivebay gate time base/1.requests --drive sm951-nvme-256 --json
+
+    Parameters
+    ----------
+    place : RECORDING|FOLDER
+        Recording, or folder of recordings.
     """
     from statistics import median
 
@@ -120,9 +138,9 @@ def _figure(name: str, value: float) -> str:
 
 @app.command()
 def compare(
-    base: Path = argument("BASE", "Folder of recordings."),
-    new: Path = argument("NEW", "Folder of recordings of the changed program."),
-    threshold: float = option("PERCENT", "Largest allowed change.", min=0, default=1.0),
+    base: Path = argument(),
+    new: Path = argument(),
+    threshold: float = option(min=0, default=1.0),
     drive: Drive = DRIVE,
     set_: options.Set = None,
     as_json: options.Json = False,
@@ -137,6 +155,15 @@ def compare(
     The output is a Markdown table with medians, the change, its 95 % interval and
     a verdict. Exit code 1: the whole interval of a figure is above the threshold,
     which is at least 5 % for the p99 latency.
+
+    Parameters
+    ----------
+    base : BASE
+        Folder of recordings.
+    new : NEW
+        Folder of recordings of the changed program.
+    threshold : PERCENT
+        Largest allowed change.
     """
     from drivebay.gate.compare import changes
     from drivebay.gate.timing import FIGURES

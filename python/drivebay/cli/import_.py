@@ -38,19 +38,26 @@ def _command(name: str) -> Callable[..., None]:
     """The command of an importer, or of `AUTO`."""
 
     def run(
-        files: list[Path] = argument("FILE...", "Output of the program; - for standard input."),
-        out: Path = option("DIR", "Result folder to create.", show_default=True),
-        drive: str | None = option(
-            "NAME", "Name of the drive. [default: the file or device that the program used]"
-        ),
-        time_scale: str = option(
-            "RATIO",
-            "Time scale of the served drive that the program ran on (serve --time-scale); "
-            "multiplies times.",
-            default="1",
-        ),
+        files: list[Path] = argument(),
+        out: Path = option(show_default=True),
+        drive: str | None = option(),
+        time_scale: str = option(default="1"),
         as_json: options.Json = False,
     ) -> None:
+        """Import results of another tool.
+
+        Parameters
+        ----------
+        files : FILE...
+            Output of the program; - for standard input.
+        out : DIR
+            Result folder to create.
+        drive : NAME
+            Name of the drive. [default: the file or device that the program used]
+        time_scale : RATIO
+            Time scale of the served drive that the program ran on (serve --time-scale); multiplies
+            times.
+        """
         from drivebay import results
         from drivebay.cli import report
         from drivebay.common import units

@@ -17,10 +17,7 @@ app = options.Verb()
 
 
 @app.command()
-def judge(
-    files: list[Path] = argument("FILE...", "fio's JSON or text; - for standard input."),
-    as_json: options.Json = False,
-) -> None:
+def judge(files: list[Path] = argument(), as_json: options.Json = False) -> None:
     """Look for flaws in results of fio that physics shows.
 
     Eight rules look at each file: preparation, page cache, SLC cache, throttling, span,
@@ -31,6 +28,11 @@ def judge(
     Examples:
       drivebay judge result.json
       drivebay judge old/*.json forum.txt --json
+
+    Parameters
+    ----------
+    files : FILE...
+        fio's JSON or text; - for standard input.
     """
     from drivebay.lab.imports import opened
     from drivebay.lab.judge import FLAWS

@@ -9,14 +9,9 @@ from drivebay.cli.options import argument, option
 
 
 def new_drive(
-    name: str = argument("NAME", "Name of the profile: lower-case letters, digits and hyphens."),
+    name: str = argument(),
     like: str = option(
-        "DRIVE",
-        "Most similar catalog drive.",
-        "--like",
-        autocompletion=complete.drives,
-        default="sm951-nvme-512",
-        show_default=False,
+        "--like", autocompletion=complete.drives, default="sm951-nvme-512", show_default=False
     ),
 ) -> None:
     """Create a profile for a drive of your own, NAME.toml.
@@ -28,6 +23,13 @@ def new_drive(
       drivebay new-drive my-drive                      my-drive.toml
       drivebay new-drive my-drive --like 980-pro-1tb   like another drive
       drivebay review my-drive.toml --quick            test it
+
+    Parameters
+    ----------
+    name : NAME
+        Name of the profile: lower-case letters, digits and hyphens.
+    like : DRIVE
+        Most similar catalog drive.
     """
     from drivebay.common import documents, files
     from drivebay.definitions import profiles

@@ -8,9 +8,7 @@ from pathlib import Path
 from drivebay.cli.options import argument
 
 
-def new_policy(
-    name: str = argument("NAME", "Name of the policy: lower-case letters, digits and hyphens."),
-) -> None:
+def new_policy(name: str = argument()) -> None:
     """Create a policy plug-in of your own, a Rust crate in the folder NAME.
 
     The new plug-in selects garbage collection victims like `greedy`. Its policy.h lists the other
@@ -29,6 +27,11 @@ def new_policy(
     plug-in, but cannot load it. Other ways to load one are
     DRIVEBAY_POLICIES=FOLDER, which is searched by name, and drivebay.load_policy
     in Python.
+
+    Parameters
+    ----------
+    name : NAME
+        Name of the policy: lower-case letters, digits and hyphens.
     """
     from drivebay.common import files
     from drivebay.common.errors import UserError

@@ -14,12 +14,14 @@ PAGES = ("*/report.html", "*/comparison.html", "report.html", "index.html")
 
 
 @app.command(name="open", epilog="\b\nExamples:\n  drivebay open\n  drivebay open drivebay-bench")
-def open_page(
-    folder: Path = argument(
-        "FOLDER", "Folder with results, a result, or a Bench.", default=Path("drivebay-results")
-    ),
-) -> None:
-    """Open the newest report in a browser, and print its path."""
+def open_page(folder: Path = argument(default=Path("drivebay-results"))) -> None:
+    """Open the newest report in a browser, and print its path.
+
+    Parameters
+    ----------
+    folder : FOLDER
+        Folder with results, a result, or a Bench.
+    """
     import webbrowser
 
     pages = [page for pattern in PAGES for page in folder.glob(pattern)]

@@ -1,8 +1,9 @@
 """Declaration of options and arguments, and the options that several commands share.
 
-A command declares its own options as defaults, `x: str = option(...)`. Shared options are the types
-at the end of this file. `Verb` is the typer application of a command's module. Help is plain text
-of at most 80 columns, with options under the headings of their panels.
+A command declares its own options as defaults, `x: str = option(...)`; its docstring describes them
+under "Parameters", and the description is the help text. Shared options are the types at the end of
+this file. `Verb` is the typer application of a command's module. Help is plain text of at most 80
+columns, with options under the headings of their panels.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import inspect
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
@@ -23,6 +24,7 @@ from typer.models import ParameterInfo
 
 from drivebay.cli import complete, config
 from drivebay.cli.output import be_quiet, say
+from drivebay.common import docstrings
 from drivebay.common.errors import UserError
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
@@ -33,41 +35,46 @@ COUNT_MAX, SEED_MAX = 2**32 - 1, 2**64 - 1
 DIGITS: dict[type, str] = {int: r"\d{1,15}", float: r"\d{1,15}(\.\d{1,9})?"}
 
 
-def argument(metavar: str, help: str, **more: Any) -> Any:
+def argument(metavar: str | None = None, help: str | None = None, **more: Any) -> Any:
     """Declares a positional argument: `x: str = argument(...)` in a command's parameters."""
     return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
 def option(
-    metavar: str | None,
-    help: str,
-    *names: str,
+    *texts: str | None,
     default: Any = ...,
     panel: str | None = None,
     show_default: bool | None = None,
     **more: Any,
 ) -> Any:
-    """Declares an option with a value, named like its parameter unless `names` has another name.
-    Without a `default` the option is None if its type allows that, and required otherwise."""
+    """Declares an option with a value. `texts` are the metavar and the help text, unless the
+    docstring has them, and the names (`--x`) if they are not the parameter's. Without a `default`
+    the option is None if its type allows that, and required otherwise."""
+    names = [text for text in texts if text and text.startswith("-")]
+    metavar, help, *_ = (*(text for text in texts if text not in names), None, None)
     shown = default is not ... if show_default is None else show_default
     about: Any = {"metavar": metavar, "help": help, "rich_help_panel": panel, **more}
     return typer.Option(default, *names, show_default=shown, **about)
 
 
-def flag(name: str, help: str, *, panel: str | None = None, **more: Any) -> Any:
+def flag(name: str, help: str | None = None, *, panel: str | None = None, **more: Any) -> Any:
     """Declares an option without a value; it is False if not given."""
     return typer.Option(..., name, help=help, rich_help_panel=panel, **more)
 
 
-def _with_defaults(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives parameters without a default the one that follows from their type."""
-    for parameter in inspect.signature(run, eval_str=True).parameters.values():
-        if isinstance(parameter.default, ParameterInfo) and parameter.default.default is ...:
-            if parameter.annotation is bool:
-                parameter.default.default = False
-            elif type(None) in get_args(parameter.annotation):
-                parameter.default.default = None
-    return run
+def _complete(parameters: Iterable[inspect.Parameter], of: Any) -> None:
+    """Gives parameters the texts that the docstring of `of` has for them, and a default that
+    follows from the type if they have none."""
+    texts = docstrings.parameters(of)
+    for parameter in parameters:
+        about = parameter.default
+        if isinstance(about, ParameterInfo):
+            if about.help is None:
+                about.metavar, about.help = texts[parameter.name]
+            if about.default is ... and parameter.annotation is bool:
+                about.default = False
+            elif about.default is ... and type(None) in get_args(parameter.annotation):
+                about.default = None
 
 
 class _Unconverted:
@@ -118,27 +125,25 @@ def light(parameters: list[Any]) -> list[Any]:
 
 
 def _only_common(
-    quiet: Annotated[
-        bool,
-        flag(
-            "--quiet",
-            "Print no progress and no notes, only warnings, errors and results.",
-            callback=be_quiet,
-            expose_value=False,
-        ),
-    ] = False,
-    yes: Annotated[
-        bool, flag("--yes", "This command asks nothing.", hidden=True, expose_value=False)
-    ] = False,
+    quiet: bool = flag("--quiet", callback=be_quiet, expose_value=False),
+    yes: bool = flag("--yes", hidden=True, expose_value=False),
 ) -> None:
-    """Declares the options that every command has; it is never called."""
+    """Declares the options that every command has; it is never called.
+
+    Parameters
+    ----------
+    quiet :
+        Print no progress and no notes, only warnings, errors and results.
+    yes :
+        This command asks nothing.
+    """
 
 
 @cache
 def _common() -> list[Any]:
     """Parameters of the common options."""
-    app = typer.Typer(add_completion=False)
-    app.command()(_only_common)
+    app = Verb()
+    app.command(cls=None)(_only_common)
     return list(typer.main.get_command(app).params)
 
 
@@ -255,15 +260,18 @@ class Verb(typer.Typer):
         )
 
     def command(self, *arguments: Any, **more: Any) -> Callable[[Any], Any]:
-        """Declares a command; its docstring is its help, and from "Examples:" on its epilog."""
+        """Declares a command. Its docstring is its help; "Examples:" begins the epilog, and
+        "Parameters" the texts of its options."""
         declare = super().command
 
         def made(run: Callable[..., Any]) -> Any:
-            text, marker, examples = (inspect.getdoc(run) or "").partition("\n\nExamples:\n")
+            doc = (inspect.getdoc(run) or "").partition("\n\nParameters\n")[0]
+            text, marker, examples = doc.partition("\n\nExamples:\n")
             # "\b" keeps the lines of a paragraph as they are.
             epilog = "\b\n" + (marker.lstrip() + examples).replace("\n\n", "\n\n\b\n")
             about = {"cls": Command, "help": text, "epilog": epilog if marker else None, **more}
-            return declare(*arguments, **about)(_with_defaults(run))
+            _complete(inspect.signature(run, eval_str=True).parameters.values(), run)
+            return declare(*arguments, **about)(run)
 
         return made
 
@@ -274,7 +282,8 @@ Given = TypeVar("Given")
 def together(
     described: type[Given],
 ) -> Callable[[Callable[[typer.Context, Given], None]], Callable[..., None]]:
-    """Passes a command's options as one object of a dataclass, whose fields describe them."""
+    """Passes a command's options as one object of a dataclass, whose fields and docstring describe
+    them."""
     hints = get_type_hints(described, include_extras=True)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("ctx", kind, annotation=typer.Context)]
@@ -282,6 +291,7 @@ def together(
         default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
         about: Any = {"default": default, "annotation": hints[field.name]}
         parameters.append(inspect.Parameter(field.name, kind, **about))
+    _complete(parameters, described)
 
     def made(run: Callable[[typer.Context, Given], None]) -> Callable[..., None]:
         def command(ctx: typer.Context, **values: Any) -> None:
@@ -295,149 +305,95 @@ def together(
     return made
 
 
+class Shared:
+    """Options that several commands have.
+
+    Parameters
+    ----------
+    json :
+        Print JSON for scripts.
+    seed : N
+        Seed of all random choices.
+    jobs : N
+        Number of parallel workers; it does not change results. [default: as many as processors and
+        memory allow]
+    trust_network :
+        Allow a scheduler without TLS that is not on loopback. Everybody who can reach its port, a
+        worker's port or the network between them can then run programs as you (as root, where a
+        worker has real drives).
+    set : CHANGE
+        Modify the profile: a variant (heatsink), unused=25%, link=pcie2x4, or any value
+        (thermal.ambient_c=30). Repeatable.
+    policy : FILE
+        Load and use this policy plug-in (see: drivebay new-policy --help). RUNS ITS CODE with your
+        rights.
+    host : NAME
+        Host to test the drive in: a name (see: drivebay hosts) or your own .toml file. [default:
+        host of the drive's reviews]
+    ailment : NAME
+        Ailment of the drive: slow-die, hot and others (see: drivebay drives --ailments), aged:80%
+        or your own .toml file. Repeatable.
+    no_intervals :
+        Omit the uncertainty intervals of virtual drives' figures.
+    size : SIZE
+        Create DRIVE first, as a new file of this size (4G).
+    destroy_data : SERIAL
+        Allow all data of DRIVE to be overwritten. SERIAL is the serial number of the block device,
+        or the name of a file that contains data.
+    overwrite_signature :
+        With --destroy-data: also overwrite a partition table, a file system or other data that
+        drivebay did not write (never if it is mounted, or part of LVM, RAID, ZFS, btrfs, bcache or
+        LUKS). Tables and signatures are saved first.
+    yes :
+        Do not ask for confirmation (which only real drives need).
+    no_wait :
+        Exit with code 3 instead of waiting for a review of another drive behind the same
+        controller, bridge or hub.
+    format : F
+        Format of the trace (list: drivebay trace info --help). [default: detected]
+    time_unit :
+        Unit of the trace's times. [default: unit of the format]
+    columns : FIELD=COLUMN,...
+        Columns of a CSV or Parquet file, for example time=ts:us,offset=lba:512,length=n,op=rw.
+    to : iolog|csv|parquet
+        Output format: fio's iolog version 3, CSV or Parquet. [default: from the file name]
+    png : PICTURE
+        Draw addresses and rate over time, and request sizes, into this PNG file.
+    force :
+        Overwrite existing output files.
+    """
+
+
+def _shared(name: str, **more: Any) -> Any:
+    """Declares an option of `Shared`."""
+    return option(*_TEXTS[name], f"--{name.replace('_', '-')}", **more)
+
+
+_TEXTS = docstrings.parameters(Shared)
 CATALOG_NAME = "Catalog name (see: drivebay drives) or path of a profile (.toml)"
 ANY_DRIVE = "Catalog name (see: drivebay drives), path of a profile (.toml), file or block device."
 Drive = Annotated[str, argument("DRIVE", ANY_DRIVE, autocompletion=complete.drives)]
-Json = Annotated[bool, flag("--json", "Print JSON for scripts.")]
-Seed = Annotated[int, option("N", "Seed of all random choices.", show_default=True)]
-Jobs = Annotated[
-    int | None,
-    option(
-        "N",
-        "Number of parallel workers; it does not change results. [default: as many as "
-        "processors and memory allow]",
-        min=1,
-        max=1024,
-    ),
-]
-TrustNetwork = Annotated[
-    bool,
-    flag(
-        "--trust-network",
-        "Allow a scheduler without TLS that is not on loopback. Everybody who can reach its port, "
-        "a worker's port or the network between them can then run programs as you (as root, where "
-        "a worker has real drives).",
-    ),
-]
-Set = Annotated[
-    list[str] | None,
-    option(
-        "CHANGE",
-        "Modify the profile: a variant (heatsink), unused=25%, link=pcie2x4, or any value "
-        "(thermal.ambient_c=30). Repeatable.",
-        "--set",
-        panel=VIRTUAL,
-    ),
-]
-Policy = Annotated[
-    Path | None,
-    option(
-        "FILE",
-        "Load and use this policy plug-in (see: drivebay new-policy --help). RUNS ITS CODE with "
-        "your rights.",
-        "--policy",
-        panel=VIRTUAL,
-    ),
-]
-Host = Annotated[
-    str | None,
-    option(
-        "NAME",
-        "Host to test the drive in: a name (see: drivebay hosts) or your own .toml file. [default: "
-        "host of the drive's reviews]",
-        "--host",
-        panel=VIRTUAL,
-        autocompletion=complete.hosts,
-    ),
-]
+Json = Annotated[bool, _shared("json")]
+Seed = Annotated[int, _shared("seed", show_default=True)]
+Jobs = Annotated[int | None, _shared("jobs", min=1, max=1024)]
+TrustNetwork = Annotated[bool, _shared("trust_network")]
+Set = Annotated[list[str] | None, _shared("set", panel=VIRTUAL)]
+Policy = Annotated[Path | None, _shared("policy", panel=VIRTUAL)]
+Host = Annotated[str | None, _shared("host", panel=VIRTUAL, autocompletion=complete.hosts)]
 Ailment = Annotated[
-    list[str] | None,
-    option(
-        "NAME",
-        "Ailment of the drive: slow-die, hot and others (see: drivebay drives --ailments), "
-        "aged:80% or your own .toml file. Repeatable.",
-        "--ailment",
-        panel=VIRTUAL,
-        autocompletion=complete.ailments,
-    ),
+    list[str] | None, _shared("ailment", panel=VIRTUAL, autocompletion=complete.ailments)
 ]
-NoIntervals = Annotated[
-    bool,
-    flag("--no-intervals", "Omit the uncertainty intervals of virtual drives' figures."),
-]
-NewFileSize = Annotated[
-    str | None, option("SIZE", "Create DRIVE first, as a new file of this size (4G).", panel=REAL)
-]
-DestroyData = Annotated[
-    str | None,
-    option(
-        "SERIAL",
-        "Allow all data of DRIVE to be overwritten. SERIAL is the serial number of the block "
-        "device, or the name of a file that contains data.",
-        panel=REAL,
-    ),
-]
-OverwriteSignature = Annotated[
-    bool,
-    flag(
-        "--overwrite-signature",
-        "With --destroy-data: also overwrite a partition table, a file system or other data that "
-        "drivebay did not write (never if it is mounted, or part of LVM, RAID, ZFS, btrfs, bcache "
-        "or LUKS). Tables and signatures are saved first.",
-        panel=REAL,
-    ),
-]
-Yes = Annotated[bool, flag("--yes", "Do not ask for confirmation (which only real drives need).")]
-NoWait = Annotated[
-    bool,
-    flag(
-        "--no-wait",
-        "Exit with code 3 instead of waiting for a review of another drive behind the same "
-        "controller, bridge or hub.",
-        panel=REAL,
-    ),
-]
-TraceFormat = Annotated[
-    str | None,
-    option(
-        "F",
-        "Format of the trace (list: drivebay trace info --help). [default: detected]",
-        "--format",
-        panel=TRACE_FORMAT,
-    ),
-]
+NoIntervals = Annotated[bool, _shared("no_intervals")]
+NewFileSize = Annotated[str | None, _shared("size", panel=REAL)]
+DestroyData = Annotated[str | None, _shared("destroy_data", panel=REAL)]
+OverwriteSignature = Annotated[bool, _shared("overwrite_signature", panel=REAL)]
+Yes = Annotated[bool, _shared("yes")]
+NoWait = Annotated[bool, _shared("no_wait", panel=REAL)]
+TraceFormat = Annotated[str | None, _shared("format", panel=TRACE_FORMAT)]
 TimeUnit = Annotated[
-    Literal["s", "ms", "us", "ns"] | None,
-    option(
-        None,
-        "Unit of the trace's times. [default: unit of the format]",
-        "--time-unit",
-        panel=TRACE_FORMAT,
-    ),
+    Literal["s", "ms", "us", "ns"] | None, _shared("time_unit", panel=TRACE_FORMAT)
 ]
-Columns = Annotated[
-    str | None,
-    option(
-        "FIELD=COLUMN,...",
-        "Columns of a CSV or Parquet file, for example time=ts:us,offset=lba:512,length=n,op=rw.",
-        "--columns",
-        panel=TRACE_FORMAT,
-    ),
-]
-OutFormat = Annotated[
-    str | None,
-    option(
-        "iolog|csv|parquet",
-        "Output format: fio's iolog version 3, CSV or Parquet. [default: from the file name]",
-        "--to",
-    ),
-]
-Picture = Annotated[
-    Path | None,
-    option(
-        "PICTURE",
-        "Draw addresses and rate over time, and request sizes, into this PNG file.",
-        "--png",
-    ),
-]
-Force = Annotated[bool, flag("--force", "Overwrite existing output files.")]
+Columns = Annotated[str | None, _shared("columns", panel=TRACE_FORMAT)]
+OutFormat = Annotated[str | None, _shared("to")]
+Picture = Annotated[Path | None, _shared("png")]
+Force = Annotated[bool, _shared("force")]

@@ -25,36 +25,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """Values from the command line."""
+    """Values from the command line.
+
+    Parameters
+    ----------
+    method : two-fills|random|sprandom
+        Use only this method. two-fills: write all addresses in order, twice. random: once in order,
+        then twice the capacity at random. sprandom: like fio 3.41's option. Repeatable for virtual
+        drives.
+    spare_percent : P
+        Spare flash that sprandom assumes, in percent of the capacity (fio's spr_op). [default: that
+        of a virtual drive; 15 for a real one]
+    capacity : SIZE
+        Scale the drive down to at least this capacity (as close as possible), or full.
+    most : TIMES
+        Stop after random writes of this many capacities, even if the drive is not steady. [default:
+        3]
+    """
 
     drive: options.Drive
-    method: list[str] | None = option(
-        "two-fills|random|sprandom",
-        "Use only this method. two-fills: write all addresses in order, twice. random: once in "
-        "order, then twice the capacity at random. sprandom: like fio 3.41's option. Repeatable "
-        "for virtual drives.",
-        "--method",
-    )
-    spare_percent: float | None = option(
-        "P",
-        "Spare flash that sprandom assumes, in percent of the capacity (fio's spr_op). "
-        "[default: that of a virtual drive; 15 for a real one]",
-    )
-    capacity: str = option(
-        "SIZE",
-        "Scale the drive down to at least this capacity (as close as possible), or full.",
-        panel=options.VIRTUAL,
-        default="4G",
-    )
+    method: list[str] | None = option("--method")
+    spare_percent: float | None = option()
+    capacity: str = option(panel=options.VIRTUAL, default="4G")
     changes: options.Set = None
     seed: options.Seed = 1
     as_json: options.Json = False
-    most: float | None = option(
-        "TIMES",
-        "Stop after random writes of this many capacities, even if the drive is not steady. "
-        "[default: 3]",
-        panel=options.REAL,
-    )
+    most: float | None = option(panel=options.REAL)
     size: options.NewFileSize = None
     destroy_data: options.DestroyData = None
     overwrite_signature: options.OverwriteSignature = False

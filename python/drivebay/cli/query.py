@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def query(
-    sql: str = argument("SQL", "SQL query."),
-    folders: list[Path] = argument("DIR...", "Folders of results and sweeps."),
+    sql: str = argument(),
+    folders: list[Path] = argument(),
     as_json: options.Json = False,
-    as_csv: bool = flag("--csv", "Print CSV."),
+    as_csv: bool = flag("--csv"),
 ) -> None:
     """Query results and sweeps in SQL.
 
@@ -37,6 +37,15 @@ def query(
     SQL is DuckDB's. Views: runs, figures, series, histogram, stages, telemetry,
     sweep; with `review --events` also events, activity, superblocks. The column
     `result` of each row is the folder's name. See docs/concepts/data.md.
+
+    Parameters
+    ----------
+    sql : SQL
+        SQL query.
+    folders : DIR...
+        Folders of results and sweeps.
+    as_csv :
+        Print CSV.
     """
     from drivebay.lab import query as asking
 

@@ -40,74 +40,79 @@ REAL = "only_reads zeros depth spin_us length_max_s failures_max buffered"
 
 @dataclass(frozen=True)
 class Options:
-    """Values from the command line."""
+    """Values from the command line.
+
+    Parameters
+    ----------
+    trace : TRACE
+        Trace to replay.
+    mode :
+        When to issue a request: at its recorded time, or once the requests that it waited for in
+        the recording have completed.
+    idle_ms_max : MS
+        Shorten longer idle times of the recording to this.
+    keep_idle :
+        Keep all idle time.
+    time_percent : P
+        Scale the recorded times; 200 is half the speed.
+    rule :
+        If addresses exceed the drive: wrap them (fold), or scale all of them.
+    trim :
+        Also replay trims (and flushes on real drives).
+    seed : N
+        Seed of the virtual drive or of the written data.
+    scale : S
+        Size, relative to the published number of I/Os.
+    trace_seed : N
+        Seed of the trace.
+    handle_by :
+        Use the device number of a request as its placement handle.
+    empty :
+        Start with an empty drive. [default: all addresses were written before]
+    only_reads :
+        Replay only reads.
+    zeros :
+        Write zeros instead of random bytes.
+    depth : N
+        Limit of outstanding requests. [default: 1024]
+    spin_us : US
+        Busy-wait this long before a request; 0 only sleeps. [default: 80]
+    length_max_s : N
+        Stop after this many seconds.
+    failures_max : N
+        Stop if more requests than this fail.
+    buffered :
+        Use the page cache (where O_DIRECT is refused).
+    out : FILE
+        Write the figures as JSON to this file.
+    """
 
     drive: options.Drive
-    trace: str = argument("TRACE", "Trace to replay.")
-    mode: Literal["recorded", "dependencies"] = option(
-        None,
-        "When to issue a request: at its recorded time, or once the requests that it waited for in "
-        "the recording have completed.",
-        default="recorded",
-    )
-    idle_ms_max: float = option(
-        "MS",
-        "Shorten longer idle times of the recording to this.",
-        "--idle-cap",
-        min=0,
-        max=YEAR_S * 1000,
-        default=25.0,
-    )
-    keep_idle: bool = flag("--as-recorded", "Keep all idle time.")
-    time_percent: int = option("P", "Scale the recorded times; 200 is half the speed.", default=100)
-    rule: Literal["fold", "scale"] = option(
-        None,
-        "If addresses exceed the drive: wrap them (fold), or scale all of them.",
-        "--place",
-        default="fold",
-    )
-    trim: bool = flag("--trim", "Also replay trims (and flushes on real drives).")
-    seed: int = option("N", "Seed of the virtual drive or of the written data.", default=1)
+    trace: str = argument()
+    mode: Literal["recorded", "dependencies"] = option(default="recorded")
+    idle_ms_max: float = option("--idle-cap", min=0, max=YEAR_S * 1000, default=25.0)
+    keep_idle: bool = flag("--as-recorded")
+    time_percent: int = option(default=100)
+    rule: Literal["fold", "scale"] = option("--place", default="fold")
+    trim: bool = flag("--trim")
+    seed: int = option(default=1)
     as_json: options.Json = False
-    scale: float = option(
-        "S", "Size, relative to the published number of I/Os.", panel=SYNTHESIZED, default=1.0
-    )
-    trace_seed: int = option("N", "Seed of the trace.", panel=SYNTHESIZED, default=1)
+    scale: float = option(panel=SYNTHESIZED, default=1.0)
+    trace_seed: int = option(panel=SYNTHESIZED, default=1)
     format: options.TraceFormat = None
     time_unit: options.TimeUnit = None
     columns: options.Columns = None
-    handle_by: Literal["device"] | None = option(
-        None,
-        "Use the device number of a request as its placement handle.",
-        panel=options.VIRTUAL,
-    )
+    handle_by: Literal["device"] | None = option(panel=options.VIRTUAL)
     changes: options.Set = None
-    empty: bool = flag(
-        "--empty",
-        "Start with an empty drive. [default: all addresses were written before]",
-        panel=options.VIRTUAL,
-    )
-    only_reads: bool = flag("--only-reads", "Replay only reads.", panel=options.REAL)
-    zeros: bool = flag("--zeros", "Write zeros instead of random bytes.", panel=options.REAL)
-    depth: int | None = option(
-        "N", "Limit of outstanding requests. [default: 1024]", panel=options.REAL
-    )
-    spin_us: int | None = option(
-        "US",
-        "Busy-wait this long before a request; 0 only sleeps. [default: 80]",
-        "--spin",
-        panel=options.REAL,
-    )
-    length_max_s: float | None = option(
-        "N", "Stop after this many seconds.", "--seconds", panel=options.REAL, min=0, max=YEAR_S
-    )
-    failures_max: int | None = option(
-        "N", "Stop if more requests than this fail.", "--failures", panel=options.REAL
-    )
-    buffered: bool = flag(
-        "--buffered", "Use the page cache (where O_DIRECT is refused).", panel=options.REAL
-    )
-    out: Path | None = option("FILE", "Write the figures as JSON to this file.", panel=options.REAL)
+    empty: bool = flag("--empty", panel=options.VIRTUAL)
+    only_reads: bool = flag("--only-reads", panel=options.REAL)
+    zeros: bool = flag("--zeros", panel=options.REAL)
+    depth: int | None = option(panel=options.REAL)
+    spin_us: int | None = option("--spin", panel=options.REAL)
+    length_max_s: float | None = option("--seconds", panel=options.REAL, min=0, max=YEAR_S)
+    failures_max: int | None = option("--failures", panel=options.REAL)
+    buffered: bool = flag("--buffered", panel=options.REAL)
+    out: Path | None = option(panel=options.REAL)
     destroy_data: options.DestroyData = None
     overwrite_signature: options.OverwriteSignature = False
     no_wait: options.NoWait = False

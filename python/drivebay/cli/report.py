@@ -15,20 +15,11 @@ BENCH = "drivebay-bench"
 
 
 def report(
-    folders: list[Path] | None = argument(
-        "DIR...", "Result folders of reviews; optional with --bench."
-    ),
-    out: Path | None = option(
-        "FILE_OR_SITE",
-        "Page to write, if the name ends in .html; otherwise a folder for the Bench, a site that "
-        "compares all these reviews. [default: DIR/report.html; drivebay-report.html for several; "
-        "drivebay-bench with --bench]",
-    ),
-    bench: bool = flag("--bench", "Make the Bench, which includes all catalog drives."),
-    png: Path | None = option(
-        "FOLDER", "Write every chart as PNG and SVG, and its data as CSV, to this folder.", "--png"
-    ),
-    no_competitors: bool = flag("--no-competitors", "Omit the other drives of the catalog."),
+    folders: list[Path] | None = argument(),
+    out: Path | None = option(),
+    bench: bool = flag("--bench"),
+    png: Path | None = option("--png"),
+    no_competitors: bool = flag("--no-competitors"),
     no_intervals: options.NoIntervals = False,
 ) -> None:
     """Make the report of a review, or the Bench of many.
@@ -42,6 +33,21 @@ def report(
       drivebay report drivebay-results/* --out bench    the Bench: choose, compare
       drivebay report DIR DIR --out both.html           side by side in one file
       drivebay report DIR --png pictures                PNG, SVG and CSV
+
+    Parameters
+    ----------
+    folders : DIR...
+        Result folders of reviews; optional with --bench.
+    out : FILE_OR_SITE
+        Page to write, if the name ends in .html; otherwise a folder for the Bench, a site that
+        compares all these reviews. [default: DIR/report.html; drivebay-report.html for several;
+        drivebay-bench with --bench]
+    bench :
+        Make the Bench, which includes all catalog drives.
+    png : FOLDER
+        Write every chart as PNG and SVG, and its data as CSV, to this folder.
+    no_competitors :
+        Omit the other drives of the catalog.
     """
     folders = folders or []
     if not folders and not bench:

@@ -44,7 +44,43 @@ NARROW = 68
 
 @dataclass(frozen=True)
 class Options:
-    """Values from the command line."""
+    """Values from the command line.
+
+    Parameters
+    ----------
+    quick :
+        Shorten all tests to seconds.
+    only : TEST
+        Run only this test. Repeatable.
+    skip : TEST
+        Skip this test. Repeatable.
+    list_tests :
+        List the tests of the suite and their durations. DRIVE is optional.
+    out : DIR
+        Result folder to create. [default: drivebay-results/DRIVE-SUITE-N]
+    resume : DIR
+        Resume an interrupted review.
+    seed : N
+        Seed; the same seed gives a virtual drive the same result, bit for bit. [default: 1]
+    jobs : N
+        Number of a virtual drive's tests to run in parallel; it does not change results. [default:
+        as many as processors and memory allow]
+    baseline : DIR
+        Result of the unmodified drive to compare a modified one with. [default: the newest with the
+        same suite, seed and length in the same parent folder]
+    events :
+        Record events inside the drive as Parquet files: garbage collection, SLC cache migration
+        (folding), erases, and the load of dies and channels.
+    purge : auto|discard
+        How to purge a block device: the strongest erase that it offers (auto: NVMe Format or
+        Sanitize, ATA secure erase), or only a discard of all blocks. [default: auto]
+    power : SENSOR_OR_CSV
+        Power meter of the drive: the name of a sensor in /sys/class/hwmon (ina226), or a CSV file
+        that a meter is writing, with the columns time and power_w.
+    modified : CHANGE
+        Change that you made to the drive, for example heatsink: run only the tests that need it.
+        --resume runs the others later. Repeatable.
+    """
 
     drive: str | None = argument("DRIVE", options.ANY_DRIVE, autocompletion=complete.drives)
     suite: str | None = option(
@@ -53,74 +89,32 @@ class Options:
         f"[default: {complete.DEFAULT_SUITE}]",
         autocompletion=complete.suites,
     )
-    quick: bool = flag("--quick", "Shorten all tests to seconds.")
-    only: list[str] | None = option(
-        "TEST", "Run only this test. Repeatable.", autocompletion=complete.tests
-    )
-    skip: list[str] | None = option(
-        "TEST", "Skip this test. Repeatable.", autocompletion=complete.tests
-    )
-    list_tests: bool = flag(
-        "--list", "List the tests of the suite and their durations. DRIVE is optional."
-    )
-    out: Path | None = option(
-        "DIR", "Result folder to create. [default: drivebay-results/DRIVE-SUITE-N]"
-    )
-    resume: Path | None = option("DIR", "Resume an interrupted review.")
+    quick: bool = flag("--quick")
+    only: list[str] | None = option(autocompletion=complete.tests)
+    skip: list[str] | None = option(autocompletion=complete.tests)
+    list_tests: bool = flag("--list")
+    out: Path | None = option()
+    resume: Path | None = option()
     as_json: options.Json = False
     yes: options.Yes = False
     everything: bool = flag(
         "--all", f"Print all figures instead of the {ROWS_MAX} most important.", panel=RUN
     )
     no_intervals: options.NoIntervals = False
-    seed: int | None = option(
-        "N",
-        "Seed; the same seed gives a virtual drive the same result, bit for bit. [default: 1]",
-        panel=RUN,
-    )
-    jobs: int | None = option(
-        "N",
-        "Number of a virtual drive's tests to run in parallel; it does not change results. "
-        "[default: as many as processors and memory allow]",
-        panel=RUN,
-    )
+    seed: int | None = option(panel=RUN)
+    jobs: int | None = option(panel=RUN)
     changes: options.Set = None
     policy: options.Policy = None
     host: options.Host = None
     ailment: options.Ailment = None
-    baseline: Path | None = option(
-        "DIR",
-        "Result of the unmodified drive to compare a modified one with. [default: the newest with "
-        "the same suite, seed and length in the same parent folder]",
-        panel=options.VIRTUAL,
-    )
-    events: bool = flag(
-        "--events",
-        "Record events inside the drive as Parquet files: garbage collection, SLC cache migration "
-        "(folding), erases, and the load of dies and channels.",
-        panel=options.VIRTUAL,
-    )
+    baseline: Path | None = option(panel=options.VIRTUAL)
+    events: bool = flag("--events", panel=options.VIRTUAL)
     size: options.NewFileSize = None
     destroy_data: options.DestroyData = None
     overwrite_signature: options.OverwriteSignature = False
-    purge: str | None = option(
-        "auto|discard",
-        "How to purge a block device: the strongest erase that it offers (auto: NVMe Format or "
-        "Sanitize, ATA secure erase), or only a discard of all blocks. [default: auto]",
-        panel=options.REAL,
-    )
-    power: str | None = option(
-        "SENSOR_OR_CSV",
-        "Power meter of the drive: the name of a sensor in /sys/class/hwmon (ina226), or a CSV "
-        "file that a meter is writing, with the columns time and power_w.",
-        panel=options.REAL,
-    )
-    modified: list[str] | None = option(
-        "CHANGE",
-        "Change that you made to the drive, for example heatsink: run only the tests that need it. "
-        "--resume runs the others later. Repeatable.",
-        panel=options.REAL,
-    )
+    purge: str | None = option(panel=options.REAL)
+    power: str | None = option(panel=options.REAL)
+    modified: list[str] | None = option(panel=options.REAL)
     no_wait: options.NoWait = False
 
     def factory(

@@ -63,34 +63,14 @@ def serve(
         f"{options.CATALOG_NAME}. Several drives are served in parallel, each under its NAME.",
         autocompletion=complete.drives,
     ),
-    foreign_data: bool = flag(
-        "--foreign-data",
-        "Serve a --data file even if it contains data that no served drive wrote. Hosts will write "
-        "to it; --from serves a copy instead.",
-        panel=DATA,
-    ),
-    capacity: str | None = option(
-        "SIZE",
-        "Scale the drive down to at least this capacity (as close as possible), with the same "
-        "number of dies and smaller blocks. It is filled in less time; its title names the scale.",
-        panel=DATA,
-    ),
-    require_pace: float | None = option(
-        "PERCENT",
-        "Exit with code 1 if the host kept up by less: the ratio of modelled to real latencies. "
-        "Warn if a client that never pauses may have seen less.",
-        panel=PACE,
-    ),
+    foreign_data: bool = flag("--foreign-data", panel=DATA),
+    capacity: str | None = option(panel=DATA),
+    require_pace: float | None = option(panel=PACE),
     changes: options.Set = None,
     policy: options.Policy = None,
     host: options.Host = None,
     ailment: options.Ailment = None,
-    config: Path | None = option(
-        "FILE",
-        "TOML file with the drives to serve: a table [drive.NAME] per drive, with its profile and "
-        "its options, for example data and state. The command line sets options that the file "
-        "does not set.",
-    ),
+    config: Path | None = option(),
     seed: options.Seed = 1,
     as_json: options.Json = False,
     **given: Any,
@@ -127,6 +107,22 @@ def serve(
       echo status | nc -UN /tmp/drive.control
     Guarantees: docs/concepts/serving.md, docs/concepts/nvme-over-tcp.md.
     Meaning of the figures: docs/concepts/serving-pace.md.
+
+    Parameters
+    ----------
+    foreign_data :
+        Serve a --data file even if it contains data that no served drive wrote. Hosts will write to
+        it; --from serves a copy instead.
+    capacity : SIZE
+        Scale the drive down to at least this capacity (as close as possible), with the same number
+        of dies and smaller blocks. It is filled in less time; its title names the scale.
+    require_pace : PERCENT
+        Exit with code 1 if the host kept up by less: the ratio of modelled to real latencies. Warn
+        if a client that never pauses may have seen less.
+    config : FILE
+        TOML file with the drives to serve: a table [drive.NAME] per drive, with its profile and its
+        options, for example data and state. The command line sets options that the file does not
+        set.
     """
     from drivebay.serving.config import Config, read
     from drivebay.serving.notify import notify

@@ -27,23 +27,14 @@ SHOWN_PERCENT = 1.0
 
 def sweep(
     ctx: typer.Context,
-    spec: Path = argument("SPEC.toml", "Description of the sweep."),
-    scheduler: str | None = option(
-        "ADDRESS", "Run on the Dask cluster of this scheduler. [default: processes on this machine]"
-    ),
-    out: str | None = option(
-        "DIR_OR_URL",
-        "Folder for the results, or a URL that fsspec can open. [default: drivebay-sweeps/NAME]",
-    ),
-    policy: list[Path] | None = option(
-        "FILE",
-        "Load this policy plug-in, which SPEC names (policy = NAME). RUNS ITS CODE with your "
-        "rights. Workers of a cluster find it through DRIVEBAY_POLICIES. Repeatable.",
-    ),
+    spec: Path = argument(),
+    scheduler: str | None = option(),
+    out: str | None = option(),
+    policy: list[Path] | None = option(),
     trust_network: options.TrustNetwork = False,
     jobs: options.Jobs = None,
-    retries: int = option("N", "Number of times to repeat a lost run.", min=0, max=20, default=2),
-    resume: bool = flag("--resume", "Resume an interrupted sweep."),
+    retries: int = option(min=0, max=20, default=2),
+    resume: bool = flag("--resume"),
     as_json: options.Json = False,
 ) -> None:
     """Run a suite over drives, parameters and seeds.
@@ -62,6 +53,22 @@ def sweep(
     programs as you, and you as the workers' users. Without it only you reach the
     workers.
     SPEC, TLS and limits of scale: docs/concepts/sweeps.md.
+
+    Parameters
+    ----------
+    spec : SPEC.toml
+        Description of the sweep.
+    scheduler : ADDRESS
+        Run on the Dask cluster of this scheduler. [default: processes on this machine]
+    out : DIR_OR_URL
+        Folder for the results, or a URL that fsspec can open. [default: drivebay-sweeps/NAME]
+    policy : FILE
+        Load this policy plug-in, which SPEC names (policy = NAME). RUNS ITS CODE with your rights.
+        Workers of a cluster find it through DRIVEBAY_POLICIES. Repeatable.
+    retries : N
+        Number of times to repeat a lost run.
+    resume :
+        Resume an interrupted sweep.
     """
     from drivebay.cli.progress import SweepProgress
     from drivebay.definitions import policies
@@ -116,9 +123,7 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
         say(f"note: {sentence}")
     if as_json:
         effects = {test: [asdict(figure) for figure in study.figures(test)] for test in study.tests}
-        points = {
-            test: [asdict(figure) for figure in study.points.figures(test)] for test in study.tests
-        }
+        points = {test: [asdict(figure) for figure in study.points(test)] for test in study.tests}
         print_json(
             {
                 "result": store.url,
@@ -136,7 +141,7 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
         for effects_of in study.figures(test):
             if effects_of.main:
                 _print_figure(test, effects_of)
-        for points_of in study.points.figures(test):
+        for points_of in study.points(test):
             _print_points(test, points_of)
     print(f"result  {store.url}\nreport  {store.url}/{REPORT}")
 

@@ -25,7 +25,7 @@ Examples:
 
 @app.command()
 def info(
-    file: Path = argument("FILE", "Trace file."),
+    file: Path = argument(),
     as_json: options.Json = False,
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
@@ -54,6 +54,11 @@ def info(
     response. A unit can follow after a colon: s, ms, us or ns for a time
     (default: ns), a factor to bytes for a size, or the word for a read for op (if
     it is unusual). Columns without a header have numbers from 1.
+
+    Parameters
+    ----------
+    file : FILE
+        Trace file.
     """
     from drivebay import traces
 
@@ -67,8 +72,8 @@ def info(
 
 @app.command()
 def convert(
-    source: Path = argument("IN", "Trace file."),
-    out: Path = argument("OUT", "File to create."),
+    source: Path = argument(),
+    out: Path = argument(),
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
     columns: options.Columns = None,
@@ -84,6 +89,13 @@ def convert(
 
     The output is sorted by time. It appears when it is complete; an error leaves
     no file.
+
+    Parameters
+    ----------
+    source : IN
+        Trace file.
+    out : OUT
+        File to create.
     """
     from drivebay import traces
 
@@ -96,9 +108,9 @@ def convert(
 
 @app.command()
 def record(
-    device: str = argument("DEVICE", "A whole block device."),
-    seconds: float = option("N", "Duration in seconds.", show_default=True, min=0.1),
-    out: Path | None = option("FILE", "File to create. [default: NAME.csv]"),
+    device: str = argument(),
+    seconds: float = option(show_default=True, min=0.1),
+    out: Path | None = option(),
     to: options.OutFormat = None,
     force: options.Force = False,
 ) -> None:
@@ -111,6 +123,15 @@ def record(
       sudo drivebay trace record /dev/sda --seconds 600 --out day.parquet
 
     Needs root and tracefs. Ctrl-C ends a recording early and keeps it.
+
+    Parameters
+    ----------
+    device : DEVICE
+        A whole block device.
+    seconds : N
+        Duration in seconds.
+    out : FILE
+        File to create. [default: NAME.csv]
     """
     from drivebay import traces
     from drivebay.cli.progress import LINE_EVERY_S, status
@@ -135,11 +156,9 @@ def record(
 
 @app.command()
 def synth(
-    name: str = argument("destroyer|heavy|light", "Name of the trace."),
-    out: Path | None = option("FILE", "File to create. [default: none; prints statistics]"),
-    scale: float = option(
-        "S", "Size relative to the published number of I/Os, 0.0001 to 10.", default=1.0
-    ),
+    name: str = argument(),
+    out: Path | None = option(),
+    scale: float = option(default=1.0),
     seed: options.Seed = 1,
     to: options.OutFormat = None,
     as_json: options.Json = False,
@@ -159,6 +178,15 @@ def synth(
     AnandTech published statistics of its Storage Bench, but no traces. The same
     seed gives the same trace on every machine. A scaled trace also has smaller
     files, so it is too fast on a full drive, whose spare flash is not scaled.
+
+    Parameters
+    ----------
+    name : destroyer|heavy|light
+        Name of the trace.
+    out : FILE
+        File to create. [default: none; prints statistics]
+    scale : S
+        Size relative to the published number of I/Os, 0.0001 to 10.
     """
     from drivebay import traces
 

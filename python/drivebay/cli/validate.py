@@ -16,12 +16,8 @@ if TYPE_CHECKING:
 
 
 def validate(
-    drives: list[str] | None = argument(
-        "DRIVE...",
-        "Only the rows about these drives. [default: all]",
-        autocompletion=complete.drives,
-    ),
-    rows: list[str] | None = option("ID", "Only this row. Repeatable.", "--row"),
+    drives: list[str] | None = argument(autocompletion=complete.drives),
+    rows: list[str] | None = option("--row"),
     as_json: options.Json = False,
 ) -> None:
     """Compare published figures with reproduced ones.
@@ -39,6 +35,13 @@ def validate(
       drivebay validate xp941-512                  the rows about one drive
       drivebay validate --row S061 --row S064      these rows
       drivebay validate --json > validation.json
+
+    Parameters
+    ----------
+    drives : DRIVE...
+        Only the rows about these drives. [default: all]
+    rows : ID
+        Only this row. Repeatable.
     """
     from drivebay.cli.progress import status
     from drivebay.lab.validate import table as tables

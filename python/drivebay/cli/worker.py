@@ -12,15 +12,11 @@ from drivebay.common.errors import UserError
 
 
 def worker(
-    address: str = argument("ADDRESS", "Address of the Dask scheduler."),
-    jobs: int | None = option(
-        "N", "Virtual drives to run in parallel. [default: one per processor]", min=0, max=1024
-    ),
-    drive: list[str] | None = option(
-        "SERIAL", "Offer only this real drive. Repeatable. [default: all unused drives]"
-    ),
-    file: list[Path] | None = option("PATH", "Offer this file as a drive. Repeatable."),
-    no_drives: bool = flag("--no-drives", "Offer no block device."),
+    address: str = argument(),
+    jobs: int | None = option(min=0, max=1024),
+    drive: list[str] | None = option(),
+    file: list[Path] | None = option(),
+    no_drives: bool = flag("--no-drives"),
     trust_network: options.TrustNetwork = False,
 ) -> None:
     """Run parts of sweeps on this machine, until Ctrl-C.
@@ -38,6 +34,19 @@ def worker(
     HTTP. To set up TLS see docs/concepts/sweeps.md.
     A device is tested only if the sweep's file has its serial number and the
     device passes all safety checks.
+
+    Parameters
+    ----------
+    address : ADDRESS
+        Address of the Dask scheduler.
+    jobs : N
+        Virtual drives to run in parallel. [default: one per processor]
+    drive : SERIAL
+        Offer only this real drive. Repeatable. [default: all unused drives]
+    file : PATH
+        Offer this file as a drive. Repeatable.
+    no_drives :
+        Offer no block device.
     """
     from drivebay.lab.sweep import cluster, fleet
     from drivebay.lab.sweep import worker as workers

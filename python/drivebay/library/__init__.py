@@ -12,31 +12,20 @@ the core, never one per I/O. The library does not depend on suite files, result 
 command line.
 """
 
-from drivebay.library.arrays import Array
-from drivebay.library.drives import Device, Drive, drive, run
-from drivebay.library.latency import Latencies
-from drivebay.library.life import Age, Life, age
-from drivebay.library.load import Trace, Workload
-from drivebay.library.replication import Replicates, replicates
-from drivebay.library.result import Result, Samples, Series
-from drivebay.targets.virtual.inside import Inside
-
-__all__ = [
-    "Age",
-    "Array",
-    "Device",
-    "Drive",
-    "Inside",
-    "Latencies",
-    "Life",
-    "Replicates",
-    "Result",
-    "Samples",
-    "Series",
-    "Trace",
-    "Workload",
-    "age",
-    "drive",
-    "replicates",
-    "run",
-]
+from drivebay.library.arrays import Array as Array
+from drivebay.library.drives import Device as Device
+from drivebay.library.drives import Drive as Drive
+from drivebay.library.drives import drive as drive
+from drivebay.library.drives import run as run
+from drivebay.library.latency import Latencies as Latencies
+from drivebay.library.life import Age as Age
+from drivebay.library.life import Life as Life
+from drivebay.library.life import age as age
+from drivebay.library.load import Trace as Trace
+from drivebay.library.load import Workload as Workload
+from drivebay.library.replication import Replicates as Replicates
+from drivebay.library.replication import replicates as replicates
+from drivebay.library.result import Result as Result
+from drivebay.library.result import Samples as Samples
+from drivebay.library.result import Series as Series
+from drivebay.targets.virtual.inside import Inside as Inside

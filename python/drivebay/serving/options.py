@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from drivebay.common import units
+from drivebay.common import docstrings, units
 from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -307,18 +307,10 @@ def options_of(table: type) -> tuple[Option, ...]:
     hints = get_type_hints(table, {**globals(), "Profile": object})
     defaults = {field.name: field.default for field in fields(table)}
     headings = {field: heading for heading, all in HEADINGS.items() for field in all.split()}
-    described = r"^    (\w+) :(?: (\S+))?\n((?:        .+\n)+)"
+    described = docstrings.parameters(table).items()
     return tuple(
-        Option(
-            field,
-            name_of(field),
-            _kind(hints[field]),
-            defaults[field],
-            metavar or None,
-            " ".join(text.split()),
-            headings.get(field),
-        )
-        for field, metavar, text in re.findall(described, table.__doc__ or "", re.MULTILINE)
+        Option(name, name_of(name), _kind(hints[name]), defaults[name], *texts, headings.get(name))
+        for name, texts in described
     )
 
 

@@ -5,23 +5,15 @@ every file whole or not at all. It must not know drives, suites or results. Mean
 docs/concepts/traces.md.
 """
 
-from drivebay._core import synth_names as names
-from drivebay._core import trace_formats as formats
-from drivebay.traces.convert import convert, source
-from drivebay.traces.picture import picture
-from drivebay.traces.read import OPS, Described, batches, file_source, info
-from drivebay.traces.recording import record
+from drivebay import _core
+from drivebay.traces.convert import convert as convert
+from drivebay.traces.convert import source as source
+from drivebay.traces.picture import picture as picture
+from drivebay.traces.read import OPS as OPS
+from drivebay.traces.read import Described as Described
+from drivebay.traces.read import batches as batches
+from drivebay.traces.read import file_source as file_source
+from drivebay.traces.read import info as info
+from drivebay.traces.recording import record as record
 
-__all__ = [
-    "OPS",
-    "Described",
-    "batches",
-    "convert",
-    "file_source",
-    "formats",
-    "info",
-    "names",
-    "picture",
-    "record",
-    "source",
-]
+names, formats = _core.synth_names, _core.trace_formats

@@ -21,6 +21,8 @@ from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch
 Interval = tuple[float, float]
 
 COLOURS = (*SERIES, "@muted", "@heat")
+# Axis of phases and other loads with names.
+CATEGORIES = Axis(scale="category", wrap=12)
 BOTH = (model.LINEAR, model.LOG)
 LOG_FIRST = (model.LOG, model.LINEAR)
 BAND = "Band: 90 % interval (parameter uncertainty and known error of the model)."
@@ -51,7 +53,7 @@ class Curves:
     """Groups of every run over one axis. `scales`: scales of the y axis; with several, a switch
     selects one. `y`: a fixed y axis instead of one that fits the values. `choose`: with several
     drives, a switch selects one group; otherwise all groups are shown in the colours of the
-    drives.
+    drives. `samples`: number of samples, of all I/Os if not given.
     """
 
     chart_id: str
@@ -60,8 +62,8 @@ class Curves:
     _: KW_ONLY
     title: str
     unit: str
-    x: Axis
-    samples: str
+    x: Axis = CATEGORIES
+    samples: str = ""
     notes: Sequence[str] = ()
     lead: str = ""
     scales: Sequence[tuple[str, str]] = (model.LINEAR,)
@@ -94,8 +96,9 @@ class Curves:
             *model.notes(*self.notes, BAND if bands else ""),
             *model.notes(WHISKERS if any(any(line.ends) for line in lines) else ""),
         )
+        samples = self.samples or model.counted(self.runs)
         return Panel(
-            self.title, chart, self.samples, notes, self.lead, switches, self._keys(), self.wide
+            self.title, chart, samples, notes, self.lead, switches, self._keys(), self.wide
         )
 
     @cached_property

@@ -1,6 +1,6 @@
 """Kinds of tests and their presentation; a kind that is not listed here gets the generic one.
 
-To add a kind: a `Kind` in a module of this package, and a line in `KINDS`.
+To add a kind: a `Kind` in a module of this package, with its name, TRIM_CHECK for "trim-check".
 """
 
 from __future__ import annotations
@@ -11,25 +11,10 @@ from drivebay.report.kinds.generic import BarOf, Kind
 __all__ = ["KINDS", "BarOf", "Kind", "by_name"]
 
 KINDS: dict[str, Kind] = {
-    "ageing": replay.AGEING,
-    "compression": loads.COMPRESSION,
-    "consistency": client.CONSISTENCY,
-    "efficiency": service.EFFICIENCY,
-    "idle": idle.IDLE,
-    "ladder": client.LADDER,
-    "ladders": loads.LADDERS,
-    "loads": loads.LOADS,
-    "mixed": client.MIXED,
-    "qos": service.QOS,
-    "rounds": rounds.ROUNDS,
-    "saturation": rounds.SATURATION,
-    "sizes": client.SIZES,
-    "thermal": client.THERMAL,
-    "trace": replay.TRACE,
-    "trim-check": trim.CHECK,
-    "trim-write": trim.WRITE,
-    "waf": service.WAF,
-    "working-set": service.WORKING_SET,
+    name.lower().replace("_", "-"): kind
+    for module in (client, idle, loads, replay, rounds, service, trim)
+    for name, kind in vars(module).items()
+    if isinstance(kind, Kind)
 }
 
 

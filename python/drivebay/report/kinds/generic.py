@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from drivebay.analysis import Measured
 from drivebay.analysis.figures import Figure
@@ -18,7 +19,7 @@ from drivebay.report.base.markup import Html
 from drivebay.report.base.runs import Run, phase_name
 from drivebay.report.charts import latency, model, time
 from drivebay.report.charts.curves import DEVIATION, Curves, Group
-from drivebay.report.charts.model import Axis, Panel
+from drivebay.report.charts.model import Panel
 
 HIGHER = "higher"
 LOWER = "lower"
@@ -28,7 +29,6 @@ BETTER = {
     **dict.fromkeys(("µs", "ms", "%", "W", "°C"), LOWER),
 }
 IN_FACTS = ("latency_", "over_", "waf", "power_", "temperature_", "throttled_")
-PHASE_WRAP = 12
 # Bars of more phases than this use the full width of the page.
 WIDE_FROM = 8
 
@@ -120,13 +120,30 @@ def by_phase(
         groups_of,
         title=title,
         unit={"rate": "MB/s", "latency": "ms, mean", "power": "W"}[what],
-        x=Axis(scale="category", wrap=PHASE_WRAP),
         samples=samples or model.counted(runs, "ios" if what == "latency" else "seconds"),
         lead=" ".join(filter(None, (lead, "" if what == "latency" else DEVIATION))),
         bars=bars,
         height=320,
         wide=bars and many,
     ).panel()
+
+
+def by_figure(
+    chart_id: str,
+    runs: Sequence[Run],
+    keys_of: Callable[[Run], Sequence[tuple[str, str]]],
+    title: str,
+    unit: str,
+    **more: Any,
+) -> Panel:
+    """Some figures of each run; `keys_of` returns the place of each on the x axis, and its key."""
+
+    def groups_of(run: Run) -> list[Group]:
+        keys = keys_of(run)
+        values = [run.measured.figures[key].value for _, key in keys]
+        return [Group("", [place for place, _ in keys], values)]
+
+    return Curves(chart_id, runs, groups_of, title=title, unit=unit, height=320, **more).panel()
 
 
 def bands(measured: Measured, what: str) -> list[tuple[float, float] | None]:

@@ -9,7 +9,7 @@ from drivebay.analysis.idle import WOKEN, rest_s
 from drivebay.report.base.runs import Run
 from drivebay.report.base.text import number
 from drivebay.report.charts import latency, model
-from drivebay.report.charts.curves import LOG_FIRST, Curves, Group
+from drivebay.report.charts.curves import LOG_FIRST
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
@@ -32,30 +32,24 @@ def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     if not all(len(run.measured.phases) > 1 for run in runs):
         return generic.panels(prefix, runs)
 
-    def by_rest(name: str, title: str, *, ios: bool) -> Panel:
-        def groups_of(run: Run) -> list[Group]:
-            phases = sorted(run.measured.phases, key=rest_s)
-            rests = [f"{rest_s(value):g} s" if rest_s(value) else "none" for value in phases]
-            values = [run.measured.figures[f"{name}_{value.label}"].value for value in phases]
-            return [Group("", rests, values)]
+    axis = Axis("idle time before each read", "category")
 
-        return Curves(
-            f"{prefix}-{name.partition('_')[0]}",
-            runs,
-            groups_of,
-            title=title,
-            unit=UNITS[name],
-            x=Axis("idle time before each read", scale="category"),
-            samples=model.counted(runs, "ios" if ios else "seconds"),
-            scales=LOG_FIRST,
-            height=320,
-        ).panel()
+    def by_rest(name: str, title: str, samples: str = "") -> Panel:
+        def keys_of(run: Run) -> list[tuple[str, str]]:
+            rests = [(rest_s(phase), phase.label) for phase in run.measured.phases]
+            rests.sort(key=lambda rest: rest[0])
+            return [(f"{s:g} s" if s else "none", f"{name}_{label}") for s, label in rests]
 
-    shown = [by_rest("latency_mean", "Mean read latency by idle time", ios=True)]
+        chart_id = f"{prefix}-{name.partition('_')[0]}"
+        more = {"x": axis, "samples": samples, "scales": LOG_FIRST}
+        return generic.by_figure(chart_id, runs, keys_of, title, UNITS[name], **more)
+
+    shown = [by_rest("latency_mean", "Mean read latency by idle time")]
     powers = [figure.value for run in runs for figure in run.measured.figures.values()
               if figure.key.startswith("power_mean_")]  # fmt: skip
     if any(value is not None for value in powers):
-        shown.append(by_rest("power_mean", "Mean power by idle time", ios=False))
+        seconds = model.counted(runs, "seconds")
+        shown.append(by_rest("power_mean", "Mean power by idle time", seconds))
     return [*shown, *latency.inside(prefix, runs)]
 
 

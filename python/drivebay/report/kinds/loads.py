@@ -53,7 +53,6 @@ def _curves(chart_id: str, runs: Sequence[Run], title: str, what: str, x: Axis) 
         title=title,
         unit=UNITS[what],
         x=x,
-        samples=model.counted(runs),
         scales=BOTH,
     ).panel()
 

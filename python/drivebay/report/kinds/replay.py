@@ -13,7 +13,7 @@ from drivebay.report.base.runs import Run
 from drivebay.report.base.text import number
 from drivebay.report.charts import model
 from drivebay.report.charts.curves import BOTH, Curves, Group
-from drivebay.report.charts.model import Axis, Panel
+from drivebay.report.charts.model import Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
 
@@ -79,7 +79,6 @@ def _each(chart_id: str, runs: Sequence[Run], title: str, unit: str) -> Panel:
         groups_of,
         title=title,
         unit=unit,
-        x=Axis(scale="category", wrap=generic.PHASE_WRAP),
         samples=model.spoken(runs, [f"n = {count:,} I/Os" for count in ios]),
         lead="Over busy time." if unit == "MB/s" else "",
         scales=BOTH,

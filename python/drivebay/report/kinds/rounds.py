@@ -184,7 +184,6 @@ def _by_size(chart_id: str, runs: Sequence[Run], what: str) -> Panel:
         title=f"{what} by block size and mix",
         unit=UNITS[what],
         x=Axis(scale="category"),
-        samples=model.counted(runs),
         scales=LOG_FIRST if what == IOPS else BOTH,
         bars=True,
     ).panel()

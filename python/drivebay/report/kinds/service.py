@@ -17,7 +17,7 @@ from drivebay.analysis.service import SERVED
 from drivebay.definitions.suites import spoken
 from drivebay.report.base.runs import Run
 from drivebay.report.charts import latency, model, time
-from drivebay.report.charts.curves import LOG_FIRST, Curves, Group
+from drivebay.report.charts.curves import CATEGORIES, LOG_FIRST, Curves, Group
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import Kind
@@ -59,7 +59,6 @@ def over(
         title=title,
         unit="ms",
         x=x,
-        samples=model.counted(runs, "ios"),
         notes=[BIN_ERROR],
         scales=LOG_FIRST,
         choice="Latency",
@@ -82,39 +81,12 @@ def _qos_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 def _span_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """Latency by span of the addresses."""
-    axis = Axis("working set", "category", wrap=generic.PHASE_WRAP)
+    axis = Axis("working set", "category", wrap=CATEGORIES.wrap)
     title = "Latency by working set"
     return [
         over(f"{prefix}-span", runs, title, axis, lambda phase: spoken(phase.label), wide=True),
         time.over_time(prefix, runs, latency=True),
     ]
-
-
-def _bars_of(
-    chart_id: str,
-    runs: Sequence[Run],
-    keys_of: Callable[[Run], dict[str, str]],
-    title: str,
-    unit: str,
-) -> Panel:
-    """Figures as bars: `keys_of` maps the label of each bar to the key of its figure."""
-
-    def groups(run: Run) -> list[Group]:
-        keys = keys_of(run)
-        values = [run.measured.figures[key].value for key in keys.values()]
-        return [Group("", list(keys), values)]
-
-    return Curves(
-        chart_id,
-        runs,
-        groups,
-        title=title,
-        unit=unit,
-        x=Axis(scale="category", wrap=generic.PHASE_WRAP),
-        samples=model.counted(runs, "seconds"),
-        bars=True,
-        height=320,
-    ).panel()
 
 
 def _per_watt(prefix: str, runs: Sequence[Run]) -> list[Panel]:
@@ -123,11 +95,12 @@ def _per_watt(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     if all(phase.step.power is None for run in runs for phase in run.measured.phases):
         return shown
 
-    def keys_of(run: Run) -> dict[str, str]:
-        return {spoken(phase.label): f"per_watt_{phase.label}" for phase in run.measured.phases}
+    def keys_of(run: Run) -> list[tuple[str, str]]:
+        return [(spoken(phase.label), f"per_watt_{phase.label}") for phase in run.measured.phases]
 
-    per_watt = _bars_of(
-        f"{prefix}-per-watt", runs, keys_of, "Data rate per watt by load", "MB/s per W"
+    title, seconds = "Data rate per watt by load", model.counted(runs, "seconds")
+    per_watt = generic.by_figure(
+        f"{prefix}-per-watt", runs, keys_of, title, "MB/s per W", samples=seconds, bars=True
     )
     power = generic.by_phase(prefix, runs, "power", "Power by load", bars=True)
     return [per_watt, *shown, power]
@@ -136,7 +109,7 @@ def _per_watt(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 def _waf_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """Write amplification of each load and handle, and the generic charts."""
 
-    def keys_of(run: Run) -> dict[str, str]:
+    def keys_of(run: Run) -> list[tuple[str, str]]:
         keys = {}
         several = any(phase.together for phase in run.measured.test.phases)
         for phase in run.measured.phases:
@@ -145,9 +118,12 @@ def _waf_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
                 keys["all" if several else name] = key
             if (key := f"waf_handle_{phase.label}") in run.measured.figures:
                 keys[f"{name}, {phase.workload.place}"] = key
-        return keys
+        return list(keys.items())
 
-    waf = _bars_of(f"{prefix}-waf", runs, keys_of, "Write amplification", "")
+    seconds = model.counted(runs, "seconds")
+    waf = generic.by_figure(
+        f"{prefix}-waf", runs, keys_of, "Write amplification", "", samples=seconds, bars=True
+    )
     return [waf, *generic.panels(prefix, runs)]
 
 

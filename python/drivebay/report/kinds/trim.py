@@ -52,5 +52,5 @@ def _write_bars(measured: Measured) -> list[BarOf]:
     ]
 
 
-CHECK = Kind(bars=_check_bars, panels=_check_panels, remarks=_check_remarks)
-WRITE = Kind(bars=_write_bars)
+TRIM_CHECK = Kind(bars=_check_bars, panels=_check_panels, remarks=_check_remarks)
+TRIM_WRITE = Kind(bars=_write_bars)

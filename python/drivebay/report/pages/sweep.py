@@ -52,7 +52,7 @@ def render(about: About, study: Study) -> str:
             _figure_part(page, f"{anchor}-{at}", figure)
             for at, figure in enumerate(figure for figure in figures if figure.main)
         ]
-        if several_seeds := study.points.figures(test_id):
+        if several_seeds := study.points(test_id):
             tables = [_points(figure) for figure in several_seeds]
             body.append(details("Point by point, with intervals", tables))
         body.append(details("All figures", _all_figures(figures)))
