@@ -23,7 +23,7 @@ from typing import Any
 
 from drivebay.analysis.modified import changes
 from drivebay.common import errors, provenance, signals, threads
-from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
 from drivebay.common.seeds import SEED_MAX, derived_seed
 from drivebay.definitions.suites import Suite, Test
 from drivebay.results import Folder, Manifest, StepEntry
@@ -225,7 +225,7 @@ class _Pool:
         threads.together(works, stop=stop, signalled=signalled)
         if signalled.is_set() and any(step.state != "done" for step in self._folder.manifest.steps):
             self._folder.log("interrupted")
-            raise errors.Interrupted("interrupted", f"go on with: {self._resume_command()}")
+            raise Interrupted("interrupted", f"go on with: {self._resume_command()}")
 
     def _worker(self) -> None:
         with contextlib.closing(self._factory()) as target:
