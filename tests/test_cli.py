@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,21 @@ def help_pages() -> list[tuple[str, ...]]:
 def test_the_help_lists_review_and_report_first() -> None:
     assert [page[0] for page in help_pages() if len(page) == 1][:2] == ["review", "report"]
     assert sum(map(len, PANELS.values())) == len({page[0] for page in help_pages() if page})
+
+
+def test_every_option_is_described() -> None:
+    def below(command: Any) -> Iterator[Any]:
+        yield from command.params
+        for inner in getattr(command, "commands", {}).values():
+            yield from below(inner)
+
+    options = list(below(typer.main.get_command(app)))
+    assert [option.name for option in options if not option.help] == []
+
+
+def test_without_docstrings_the_verbs_work(tmp_path: Path) -> None:
+    bare = [sys.executable, "-OO", *PROGRAM[1:]]
+    assert run("drives", cwd=tmp_path, program=bare).returncode == 0
 
 
 @pytest.mark.parametrize("words", help_pages(), ids=" ".join)

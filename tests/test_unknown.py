@@ -25,6 +25,7 @@ from waiting import wait_until
 
 from drivebay import cli as entry
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.common.inotify import IN_OPEN, WRITES, Watch
 from drivebay.targets.fio.job import TARGET_VARIABLE
 from drivebay.targets.safety import contents, in_use, marks, target_device, watch, witness
 from drivebay.targets.safety.authorised import Record
@@ -118,7 +119,7 @@ VERDICTS = {
     "target_device.refuse_leased": "refused by the open that follows",
     "target_device._check_direct": "refused",
     "target_device.refuse_if_held": "refused by the open that follows",
-    "watch.seen": "no event is there yet; others are raised",
+    "inotify.seen": "no event is there yet; others are raised",
     "watch.writers_watched": "refused",
     "watch.has_ended": "it has ended",
     "watch._with_variable": "another user's, which drivebay did not start, or one that has ended",
@@ -159,7 +160,7 @@ def test_each_error_that_is_caught_has_a_verdict() -> None:
     """An error must not be read as "nothing there": a new handler is entered with its verdict."""
     found = {
         f"{file.stem}.{name}"
-        for file in (PACKAGE / "targets/safety").glob("*.py")
+        for file in [*(PACKAGE / "targets/safety").glob("*.py"), PACKAGE / "common/inotify.py"]
         for name in caught_in(ast.parse(file.read_text()))
     }
     assert found - VERDICTS.keys() == set(), "what follows from the error? enter it in VERDICTS"
@@ -532,7 +533,7 @@ def test_a_fio_that_does_not_end_at_once_leaves_the_mark_open(
     session = marks.new_session()
     with (
         file.open("rb") as opened,
-        contextlib.closing(watch.Watch.opened(str(file), watch.WRITES | watch.IN_OPEN)) as events,
+        contextlib.closing(Watch.opened(str(file), WRITES | IN_OPEN)) as events,
     ):
         fd, ended = opened.fileno(), subprocess.Popen(["true"])
         marks.note(fd, str(file), "open", session)

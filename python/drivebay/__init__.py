@@ -9,53 +9,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
-    from drivebay.definitions.policies import load as load_policy
-    from drivebay.definitions.suites import load as load_suite
+    from drivebay import results
+    from drivebay.common.errors import DrivebayError as DrivebayError
+    from drivebay.common.errors import EnvironmentProblem as EnvironmentProblem
+    from drivebay.common.errors import UserError as UserError
+    from drivebay.definitions import suites
     from drivebay.library import *
-    from drivebay.results import load as load_result
 
     from . import review as review
     from .definitions import policies as policies
-    from .lab import fit as calibrate
+    from .lab import fit
     from .lab import sweep as sweep
 
-__all__ = [
-    "Age",
-    "Array",
-    "Device",
-    "Drive",
-    "DrivebayError",
-    "EnvironmentProblem",
-    "Inside",
-    "Latencies",
-    "Life",
-    "Replicates",
-    "Result",
-    "Samples",
-    "Series",
-    "Trace",
-    "UserError",
-    "Workload",
-    "__version__",
-    "age",
-    "calibrate",
-    "drive",
-    "load_policy",
-    "load_result",
-    "load_suite",
-    "policies",
-    "replicates",
-    "review",
-    "run",
-    "sweep",
-]
+    calibrate, load_result = fit, results.load
+    load_policy, load_suite = policies.load, suites.load
 
-_ERRORS = ("DrivebayError", "EnvironmentProblem", "UserError")
+_LIBRARY = (
+    "Age Array Device Drive Inside Latencies Life Replicates Result Samples Series Trace Workload "
+    "age drive replicates run"
+)
+_ERRORS = "DrivebayError EnvironmentProblem UserError"
 # In which module each public name lies, and as what; None is the module itself.
 _HOMES: dict[str, tuple[str, str | None]] = {
-    **{name: ("drivebay.library", name) for name in __all__},
-    **{name: ("drivebay.common.errors", name) for name in _ERRORS},
+    **{name: ("drivebay.library", name) for name in _LIBRARY.split()},
+    **{name: ("drivebay.common.errors", name) for name in _ERRORS.split()},
     "calibrate": ("drivebay.lab.fit", None),
     "load_policy": ("drivebay.definitions.policies", "load"),
     "load_result": ("drivebay.results", "load"),
@@ -64,6 +41,7 @@ _HOMES: dict[str, tuple[str, str | None]] = {
     "review": ("drivebay.review", None),
     "sweep": ("drivebay.lab.sweep", None),
 }
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

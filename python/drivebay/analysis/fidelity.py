@@ -15,13 +15,12 @@ import lzma
 import math
 import re
 import statistics
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from drivebay.analysis import likeness
+from drivebay.analysis import likeness, published
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.replicates import t_quantile
 from drivebay.common import data
@@ -122,7 +121,7 @@ def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
     code is missing, as in an installed package. Drives that are not scored are excluded, with their
     rows; `modern` includes some of them, with their rows only.
     """
-    plan = tomllib.loads((folder() / "validation.toml").read_text(encoding="utf-8"))
+    plan = published.table("validation")
     names = {line.split(",")[1] for line in _figures()}
     names |= {*profiles.names()}
     left_out = names - set(modern) if modern else set(plan["unscored"])

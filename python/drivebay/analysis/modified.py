@@ -8,8 +8,10 @@ the user's text if one setting changed several values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from drivebay.definitions import leaves
 
 WHAT_IF = "what-if"
 
@@ -28,13 +30,12 @@ def changes(target: Mapping[str, Any]) -> tuple[str, ...]:
     variants = profile.get("variants")
     named = [
         str(name)
-        for name, leaves in (variants.items() if isinstance(variants, Mapping) else ())
-        if isinstance(leaves, Mapping) and _in_force(profile, leaves)
+        for name, changed in (variants.items() if isinstance(variants, Mapping) else ())
+        if isinstance(changed, Mapping) and _in_force(profile, changed)
     ]
-    own = {key: value for key, value in profile.items() if key != "variants"}
     given = [
         str(leaf["source"]).partition(": ")[2] or f"{path} = {leaf['value']}"
-        for path, leaf in _leaves(own)
+        for path, leaf in leaves.every(profile)
         if str(leaf.get("source", "")).startswith(WHAT_IF)
     ]
     host = [f"host = {name}"] if (name := _other_host(profile)) else []
@@ -47,18 +48,8 @@ def _other_host(profile: Mapping[str, Any]) -> str:
     return str(host) if usual is not None and host != usual else ""
 
 
-def _in_force(profile: Mapping[str, Any], leaves: Mapping[str, Any]) -> bool:
+def _in_force(profile: Mapping[str, Any], variant: Mapping[str, Any]) -> bool:
     """True if every value of a variant equals the profile's."""
-    wanted = {path: leaf["value"] for path, leaf in _leaves(leaves)}
-    actual = {path: leaf["value"] for path, leaf in _leaves(profile)}
+    wanted = {path: leaf["value"] for path, leaf in leaves.every(variant)}
+    actual = {path: leaf["value"] for path, leaf in leaves.every(profile)}
     return bool(wanted) and all(actual.get(path) == value for path, value in wanted.items())
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(dotted path, leaf) of every {"value", ...} below; `thermal.throttle.0.on_c` for lists."""
-    if isinstance(value, Mapping) and "value" in value:
-        yield path, value
-    elif isinstance(value, Mapping | list):
-        rows = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, inner in rows:
-            yield from _leaves(inner, f"{path}.{key}" if path else str(key))

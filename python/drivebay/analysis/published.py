@@ -95,11 +95,13 @@ def _published(row: Mapping[str, Any]) -> Published:
     )
 
 
-@functools.cache
-def _table(name: str) -> dict[str, Any]:
+def table(name: str) -> dict[str, Any]:
     """Contents of a TOML file in published/."""
     with (data.path("published") / f"{name}.toml").open("rb") as file:
         return tomllib.load(file)
+
+
+_table = functools.cache(table)
 
 
 def _host(row_id: str, source: str) -> str:

@@ -10,13 +10,11 @@ another run, and those that another publication contradicts.
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from drivebay.analysis import fidelity, published
-from drivebay.common import data
 
 # guess: an error by this factor changes a buyer's mind.
 FAR = 1.5
@@ -95,8 +93,7 @@ def doubt(drive: str | None, suite: str, test: str, key: str) -> Answer | None:
 @functools.cache
 def answers() -> tuple[Answer, ...]:
     """Values of the recorded run for every published row that corresponds to a test of a suite."""
-    folder = data.path("published")
-    plan = tomllib.loads((folder / "validation.toml").read_text(encoding="utf-8"))
+    plan = published.table("validation")
     asked = {row["id"]: row for row in plan["row"]}
     return tuple(_answers(recorded(), asked, plan["tests"]))
 

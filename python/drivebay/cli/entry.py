@@ -12,15 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from drivebay.common import lean
-from drivebay.common.errors import (
-    EXIT_CHECK_FAILED,
-    EXIT_DONE,
-    EXIT_ENVIRONMENT,
-    EXIT_INTERRUPTED,
-    EXIT_USAGE,
-    DrivebayError,
-)
+from drivebay.common import errors, lean
 
 LINE_MAX = 2000
 # Errors that no command checks for, as only the path itself can cause them.
@@ -41,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if arguments is None:
         lean.without_pandas()
     code = run(list(sys.argv[1:] if arguments is None else arguments))
-    if code == EXIT_INTERRUPTED:
+    if code == errors.EXIT_INTERRUPTED:
         import threading  # here, as most runs do not need it
 
         if any(thread.daemon for thread in threading.enumerate()):
@@ -54,7 +46,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = _run(arguments)
     except KeyboardInterrupt:  # also while a command's modules are loaded
-        code = EXIT_INTERRUPTED
+        code = errors.EXIT_INTERRUPTED
         say_error("interrupted", "no partial output is left; run the same command again")
     return code
 
@@ -64,18 +56,18 @@ def _run(arguments: list[str]) -> int:
         from drivebay.common import provenance
 
         print(provenance.version_line())
-        return EXIT_DONE
+        return errors.EXIT_DONE
     import typer
 
     from drivebay.cli.app import app
 
     if not arguments and COMPLETING not in os.environ:
         print(START)
-        return EXIT_DONE
+        return errors.EXIT_DONE
     try:
         code = app(args=arguments, prog_name="drivebay", standalone_mode=False)
         sys.stdout.flush()
-    except DrivebayError as problem:
+    except errors.DrivebayError as problem:
         say_error(problem.message, problem.hint)
         return problem.exit_code
     except typer.Abort:
@@ -83,27 +75,27 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         # The reader of the output has gone (`drivebay drives | head -1`), which is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_CHECK_FAILED
+        return errors.EXIT_CHECK_FAILED
     except OSError as problem:
         if problem.errno not in BAD_PATH:
             raise
         say_error(f"{problem.filename}: {problem.strerror}", "use another path")
-        return EXIT_USAGE
+        return errors.EXIT_USAGE
     except ImportError as problem:
         if "_core" not in str(problem):
             raise
         say_error(
             f"the Rust core cannot be loaded: {problem}", "find the cause with: drivebay doctor"
         )
-        return EXIT_ENVIRONMENT
+        return errors.EXIT_ENVIRONMENT
     except Exception as problem:
         if (lines := _usage_error(problem, arguments)) is None:
             raise
         say_error(*lines)
-        return EXIT_USAGE
-    if code == EXIT_INTERRUPTED:
+        return errors.EXIT_USAGE
+    if code == errors.EXIT_INTERRUPTED:
         raise KeyboardInterrupt
-    return code if isinstance(code, int) else EXIT_DONE
+    return code if isinstance(code, int) else errors.EXIT_DONE
 
 
 def say_error(message: str, hint: str) -> None:

@@ -63,14 +63,14 @@ def flag(name: str, help: str | None = None, *, panel: str | None = None, **more
 
 
 def _complete(parameters: Iterable[inspect.Parameter], of: Any) -> None:
-    """Gives parameters the texts that the docstring of `of` has for them, and a default that
-    follows from the type if they have none."""
+    """Gives parameters the texts that the docstring of `of` has for them (none under `python -OO`),
+    and a default that follows from the type if they have none."""
     texts = docstrings.parameters(of)
     for parameter in parameters:
-        about = parameter.default
+        name, about = parameter.name, parameter.default
         if isinstance(about, ParameterInfo):
             if about.help is None:
-                about.metavar, about.help = texts[parameter.name]
+                about.metavar, about.help = texts.get(name, (name.upper(), None))
             if about.default is ... and parameter.annotation is bool:
                 about.default = False
             elif about.default is ... and type(None) in get_args(parameter.annotation):
@@ -366,7 +366,7 @@ class Shared:
 
 def _shared(name: str, **more: Any) -> Any:
     """Declares an option of `Shared`."""
-    return option(*_TEXTS[name], f"--{name.replace('_', '-')}", **more)
+    return option(*_TEXTS.get(name, ()), f"--{name.replace('_', '-')}", **more)
 
 
 _TEXTS = docstrings.parameters(Shared)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import signal
@@ -15,14 +14,12 @@ from pathlib import Path
 from typing import Literal
 
 from drivebay import _core
-from drivebay.common.errors import EnvironmentProblem
 from drivebay.common.files import system_errors
+from drivebay.common.inotify import IN_CLOSE_WRITE, Watch
 
 DISK = "{}"
 # Bytes of a check's output that are kept: the last ones.
 SAID_MAX = 2000
-# inotify(7): a process that had the file open for writing has closed it.
-IN_CLOSE_WRITE = 0x8
 
 
 @dataclass(frozen=True)
@@ -68,11 +65,15 @@ class Checker:
     def _begin_file(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="state-", dir=self._folder)) / "state"
         self._view = _core.CrashView(self.path)
-        self._writers = _Writers(self.path)
+        # Mapped memory does not change a file's times, but it has been open for writing.
+        with system_errors(
+            f"{self.path} cannot be watched", "sysctl fs.inotify.max_user_instances"
+        ):
+            self._watch = Watch.opened(str(self.path), IN_CLOSE_WRITE)
 
     def close(self) -> None:
         """Removes its file."""
-        self._writers.close()
+        self._watch.close()
         self.path.unlink(missing_ok=True)
 
     def __call__(self, state: str) -> Verdict:
@@ -90,7 +91,8 @@ class Checker:
         return self._judge("empty", mark)
 
     def _judge(self, state: str, mark: str | None, unreadable: str = "") -> Verdict:
-        self._writers.forget()
+        self._watch.seen()
+        os.utime(self.path, ns=(0, 0))
         environment = {
             **os.environ,
             "DRIVEBAY_DISK": str(self.path),
@@ -125,34 +127,6 @@ class Checker:
             # A killed check may still hold its file through a mount or a loop device.
             self.close()
             self._begin_file()
-        elif self._writers.seen() or self.path.stat().st_mtime_ns != 0:
+        elif self._watch.seen() or self.path.stat().st_mtime_ns != 0:
             self._view.clear(self._states)
         return Verdict("hang" if code is None else "fail" if code else "pass", code, said)
-
-
-class _Writers:
-    """Detects that a writer had a file open; mapped memory does not change its times."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0 or libc.inotify_add_watch(self._fd, os.fsencode(path), IN_CLOSE_WRITE) < 0:
-            raise EnvironmentProblem(
-                f"{path} cannot be watched: {os.strerror(ctypes.get_errno())}",
-                "sysctl fs.inotify.max_user_instances",
-            )
-
-    def forget(self) -> None:
-        """Ignores all writers until now."""
-        self.seen()
-        os.utime(self._path, ns=(0, 0))
-
-    def seen(self) -> bool:
-        """True if there was a writer since the last call."""
-        with contextlib.suppress(BlockingIOError):
-            return bool(os.read(self._fd, 1 << 16))
-        return False
-
-    def close(self) -> None:
-        os.close(self._fd)

@@ -21,12 +21,12 @@ from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.common.seeds import derived_seed
 from drivebay.definitions.profiles import Profile
+from drivebay.targets.virtual.target import writes
 
 Method = Literal["two-fills", "random", "sprandom"]
 METHODS: tuple[Method, ...] = get_args(Method)
 PAGE_BYTES = 4096
 FILL_BYTES = 128 * 1024
-QUEUE_DEPTH = 32
 # Capacities of random writes in the way "random"; after SNIA's and makers' twice.
 RANDOM_TIMES = 2
 # Share of the capacity that is written for one reading of the write amplification.
@@ -112,34 +112,21 @@ def method_of(text: str) -> Method:
 
 def _random(drive: _core.VirtualDrive, capacities: float, seed: int) -> float:
     pages = drive.capacity_bytes // PAGE_BYTES
-    amount = max(1, round(pages * capacities)) * PAGE_BYTES
-    return _run(drive, "uniform", PAGE_BYTES, pages * PAGE_BYTES, amount, seed)
+    stop = {"bytes": max(1, round(pages * capacities)) * PAGE_BYTES}
+    load = writes(0, pages * PAGE_BYTES, PAGE_BYTES, pattern="random", stop=stop)
+    return _run(drive, load, seed)
 
 
 def _fill(drive: _core.VirtualDrive, passes: int) -> float:
     """Writes all addresses in order, except a rest at the end that is shorter than 128 KiB."""
     span = drive.capacity_bytes // FILL_BYTES * FILL_BYTES
-    return _run(drive, "sequential", FILL_BYTES, span, passes * span, 0)
+    load = writes(0, span, FILL_BYTES, pattern="sequential", stop={"bytes": passes * span})
+    return _run(drive, load, 0)
 
 
-def _run(
-    drive: _core.VirtualDrive, order: str, block: int, span: int, amount: int | None, seed: int
-) -> float:
-    """Writes an amount of data, or a whole pass, sequentially or at random offsets; returns the
-    drive's seconds.
-    """
-    is_random = order != "sequential"
-    workload = _core.Workload(
-        pattern="random" if is_random else "sequential",
-        offsets=order if is_random else "uniform",
-        read_percent=0,
-        block_bytes=block,
-        queue_depth=QUEUE_DEPTH,
-        span_start_bytes=0,
-        span_bytes=span,
-        stop={"bytes": amount},
-    )
-    run = drive.run(workload, seed)
+def _run(drive: _core.VirtualDrive, load: _core.Workload, seed: int) -> float:
+    """Runs a load; returns the drive's seconds."""
+    run = drive.run(load, seed)
     return (run.end_ns - run.start_ns) / 1e9
 
 
@@ -157,7 +144,8 @@ def _readings(drive: _core.VirtualDrive, capacities: float, seed: int) -> list[f
 
 def _sprandom(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
     span = drive.capacity_bytes // PAGE_BYTES * PAGE_BYTES
-    return _run(drive, f"sprandom:{100 * spare:.9g}", PAGE_BYTES, span, None, seed)
+    order = f"sprandom:{100 * spare:.9g}"
+    return _run(drive, writes(0, span, PAGE_BYTES, pattern="random", offsets=order), seed)
 
 
 _WAYS: dict[Method, Callable[[_core.VirtualDrive, int, float], float]] = {

@@ -24,7 +24,7 @@ from drivebay.common.seeds import derived_seed
 from drivebay.common.units import si_bytes
 from drivebay.definitions.suites import Phase, Prepare, Steady, Test, Workload
 from drivebay.definitions.suites.model import DURATION_S_MAX
-from drivebay.lab.prepare import METHODS, PAGE_BYTES, QUEUE_DEPTH, RANDOM_TIMES, SLICE, Method
+from drivebay.lab.prepare import METHODS, PAGE_BYTES, RANDOM_TIMES, SLICE, Method
 from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
 from drivebay.targets.fio import process
@@ -36,6 +36,7 @@ MOST_TIMES = 3.0
 SPARE = 0.15
 # Rate for the estimated duration; guess: between a fill and the random writes of a full drive.
 GUESSED_BYTES_PER_S = 200e6
+QUEUE_DEPTH = 32
 RULE = Steady()
 HOST_PAGES = "_host_program_page_count"
 OWN_PAGES = ("_ftl_program_page_count", "_bckgnd_program_page_cnt")

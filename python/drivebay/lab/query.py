@@ -48,29 +48,15 @@ from drivebay.lab.sweep.store import Store
 from drivebay.results import Result
 from drivebay.results.checking import SCHEMAS
 from drivebay.results.records import labelled
+from drivebay.results.schemas import schema_of
 
 Value = TypeVar("Value")
-RUNS_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("result", "folder", "drive", "title", "kind")),
-        ("simulated", pa.bool_()),
-        ("capacity_bytes", pa.int64()),
-        ("suite", pa.string()),
-        ("quick", pa.bool_()),
-        ("seed", pa.int64()),
-        *((name, pa.string()) for name in ("test", "state", "tool_version", "git_commit", "build")),
-    ]
+RUNS_SCHEMA = schema_of(
+    "result folder drive title kind simulated:bool capacity_bytes:int64 suite quick:bool "
+    "seed:int64 test state tool_version git_commit build"
 )
-FIGURES_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("result", "drive", "test", "figure", "label")),
-        ("value", pa.float64()),
-        ("unit", pa.string()),
-        ("spread", pa.float64()),
-        ("n", pa.int64()),
-        ("main", pa.bool_()),
-        ("note", pa.string()),
-    ]
+FIGURES_SCHEMA = schema_of(
+    "result drive test figure label value:float64 unit spread:float64 n:int64 main:bool note"
 )
 VIEWS = ("runs", "figures", *SCHEMAS, "sweep")
 VIEWS_HINT = f'views are {", ".join(VIEWS)}; columns of one: drivebay query "DESCRIBE figures" DIR'

@@ -11,15 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-EVENTS_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("trigger", pa.string()),
-        ("begin_s", pa.float64()),
-        ("end_s", pa.float64()),
-        *((name, pa.int32()) for name in ("superblock", "valid_pages", "copied_pages", "erases")),
-        ("slc", pa.bool_()),
-    ]
+from drivebay.results.schemas import schema_of
+
+EVENTS_SCHEMA = schema_of(
+    "kind trigger begin_s:float64 end_s:float64 superblock:int32 valid_pages:int32 "
+    "copied_pages:int32 erases:int32 slc:bool"
 )
 COUNTED = (
     *("host_pages", "placed_pages", "copied_pages", "slc_pages", "erases", "page_reads"),
@@ -36,15 +32,9 @@ ACTIVITY_SCHEMA = pa.schema(
         *((name, pa.int64()) for name in (*COUNTED, *PAGES)),
     ]
 )
-SUPERBLOCKS_SCHEMA = pa.schema(
-    [
-        ("superblock", pa.int32()),
-        ("state", pa.string()),
-        *((name, pa.int32()) for name in ("valid_pages", "erases", "slc_erases")),
-    ]
+SUPERBLOCKS_SCHEMA = schema_of(
+    "superblock:int32 state valid_pages:int32 erases:int32 slc_erases:int32"
 )
-
-
 # Schemas by file name in a result without ".parquet", which is also the name of `Inside`'s
 # attribute.
 SCHEMAS = {"events": EVENTS_SCHEMA, "activity": ACTIVITY_SCHEMA, "superblocks": SUPERBLOCKS_SCHEMA}

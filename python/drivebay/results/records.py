@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from drivebay.definitions.suites import Workload
 from drivebay.results.inside import Inside
+from drivebay.results.schemas import schema_of
 
 TOTALS = ("reads", "writes", "read_bytes", "write_bytes")
 SENSORS = ("temperature_c", "power_w", "throttle_stage")
@@ -27,13 +28,9 @@ SERIES_SCHEMA = pa.schema(
         *zip(SENSORS, (pa.float64(), pa.float64(), pa.int32()), strict=True),
     ]
 )
-HISTOGRAM_SCHEMA = pa.schema(
-    [("direction", pa.string()), *((name, pa.int64()) for name in ("low_ns", "high_ns", "count"))]
-)
-TELEMETRY_SCHEMA = pa.schema(
-    [("second", pa.float64()), ("name", pa.string()), ("value", pa.float64())]
-)
-STAGES_SCHEMA = pa.schema([("second", pa.int32()), ("stage", pa.string()), ("ns", pa.int64())])
+HISTOGRAM_SCHEMA = schema_of("direction low_ns:int64 high_ns:int64 count:int64")
+TELEMETRY_SCHEMA = schema_of("second:float64 name value:float64")
+STAGES_SCHEMA = schema_of("second:int32 stage ns:int64")
 # Schemas by file name in a result without ".parquet", which is also the name of `PhaseResult`'s
 # attribute.
 SCHEMAS = {

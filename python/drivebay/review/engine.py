@@ -22,14 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.analysis.modified import changes
-from drivebay.common import provenance, signals, threads
-from drivebay.common.errors import (
-    Cancelled,
-    DrivebayError,
-    EnvironmentProblem,
-    Interrupted,
-    UserError,
-)
+from drivebay.common import errors, provenance, signals, threads
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
 from drivebay.common.seeds import SEED_MAX, derived_seed
 from drivebay.definitions.suites import Suite, Test
 from drivebay.results import Folder, Manifest, StepEntry
@@ -249,7 +243,7 @@ class _Pool:
             try:
                 self._run_step(target, step, progress)
                 state = "done"
-            except Cancelled:
+            except errors.Cancelled:
                 state = "cancelled"
             finally:
                 with self._mutex:
@@ -264,7 +258,7 @@ class _Pool:
         try:
             phases = target.run_test(step.test, seed=entry.seed, progress=progress)
             progress.check()
-        except Cancelled:
+        except errors.Cancelled:
             self._folder.log("step_cancelled", step=name, seconds=_since(begun))
             raise
         except BaseException as problem:

@@ -8,14 +8,12 @@ that their figure needs.
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from drivebay.analysis import fidelity, published
 from drivebay.analysis.published import Published
-from drivebay.common import data
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
 from drivebay.definitions.profiles import Profile
@@ -189,8 +187,7 @@ class Plan:
 
 def load_plan() -> Plan:
     """Loads the rows of published/validation.toml, in the order of figures.csv."""
-    with (data.path("published") / "validation.toml").open("rb") as file:
-        table = tomllib.load(file)
+    table = published.table("validation")
     load = functools.cache(suites.load)
     tests, differs = {}, {}
     for name, entry in table["tests"].items():

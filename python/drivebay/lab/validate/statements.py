@@ -10,15 +10,13 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from drivebay.analysis import Measured
-from drivebay.common import data
+from drivebay.analysis import Measured, published
 from drivebay.lab.validate.values import Figures, NotReached, value_of
 
 # Function that returns a figure of a run, by the run's index and the figure's name; raises
@@ -146,10 +144,7 @@ def _evaluated(node: ast.expr | ast.Slice | None, count: int, lookup: Lookup) ->
     raise AssertionError(f"statements.toml: {ast.unparse(node)} is not known")
 
 
-def _read() -> dict[str, Statement]:
-    text = (data.path("published") / "statements.toml").read_text(encoding="utf-8")
-    return {name: Statement(**entry) for name, entry in tomllib.loads(text).items()}
-
-
 # Every statement, by its name in published/validation.toml.
-STATEMENTS: Mapping[str, Statement] = _read()
+STATEMENTS: Mapping[str, Statement] = {
+    name: Statement(**entry) for name, entry in published.table("statements").items()
+}

@@ -5,7 +5,7 @@ The stages of an I/O add up to its latency, so their means add up to the mean la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,7 @@ SHOW = Switch("unit", "Show", (("time", "Time"), ("share", "Share")))
 SAID_MAX = 4
 SAID_LEAST_PERCENT = 1
 UNITS = {"time": ("µs", "µs per I/O"), "share": ("%", "% of the latency")}
+FIRST = Axis(UNITS["time"][1])
 
 
 def stages(prefix: str, runs: Sequence[Run]) -> list[Panel]:
@@ -74,22 +75,32 @@ def _by_load(chart_id: str, runs: Sequence[Run]) -> Chart | None:
         return None
     labels = [name for name, _ in rows]
     names = ordered({s.stage for _, phase in rows for s in phase.stages})
-    series, views = [], {}
     longest = max(sum(s.mean_us for s in phase.stages) for _, phase in rows)
-    for view, attribute in (("time", "mean_us"), ("share", "share_percent")):
-        unit, label = UNITS[view]
-        for name in names:
-            each = [{s.stage: getattr(s, attribute) for s in phase.stages} for _, phase in rows]
-            lengths = [stages.get(name, 0.0) for stages in each]
-            series.append(_bar(name, labels, lengths, unit))
-        shown = tuple(range(len(series) - len(names), len(series)))
-        limits = model.from_zero(longest) if view == "time" else (0, 100)
-        views[view] = View(shown, y=Axis(label, limits=limits))
+
+    def bar(name: str, unit: str) -> Series:
+        attribute = "mean_us" if unit == "µs" else "share_percent"
+        each = [{s.stage: getattr(s, attribute) for s in phase.stages} for _, phase in rows]
+        return _bar(name, labels, [stages.get(name, 0.0) for stages in each], unit)
+
     axis, height = _names_axis(labels)
-    first = Axis(UNITS["time"][1])
+    series, views = _views(names, bar, longest)
     return Chart(
-        chart_id, height, tuple(series), axis, (first,), views=views, horizontal=True, stacked=True
+        chart_id, height, series, axis, (FIRST,), views=views, horizontal=True, stacked=True
     )
+
+
+def _views(
+    names: Sequence[str], drawn: Callable[[str, str], Series], highest: float
+) -> tuple[tuple[Series, ...], dict[str, View]]:
+    """Each stage as it is `drawn` in each unit, and a view of each unit."""
+    series: list[Series] = []
+    views = {}
+    for view, (unit, label) in UNITS.items():
+        shown = tuple(range(len(series), len(series) + len(names)))
+        series += [drawn(name, unit) for name in names]
+        limits = model.from_zero(highest) if unit == "µs" else (0, 100)
+        views[view] = View(shown, y=Axis(label, limits=limits))
+    return tuple(series), views
 
 
 def _bar(stage: str, labels: Sequence[float | str], lengths: Sequence[float], unit: str) -> Series:
@@ -171,37 +182,27 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
     """Stages of each interval of the run, all phases in sequence."""
     phases = run.measured.phases
     names = ordered({n for p in phases if p.stages_over_time for n in p.stages_over_time.mean_us})
-    series, views = [], {}
-    for view, (unit, label) in UNITS.items():
-        for name in names:
-            x: list[float] = []
-            y: list[float] = []
-            start = end = 0.0
-            for phase in phases:
-                over = phase.stages_over_time
-                if over is not None:
-                    values = np.zeros(len(over.second))
-                    if name in over.mean_us:
-                        values = over.mean_us[name] if unit == "µs" else over.share_percent(name)
-                    x += (over.second + start).tolist()
-                    y += values.tolist()
-                    end = start + phase.timeline.n
-                start += phase.timeline.n
-            x.append(end)  # a step ends where the next begins, so the last one needs an end
-            y.append(y[-1])
-            area = _bar(name, x, y, unit)
-            series.append(replace(area, kind="area", steps=True, hover="{y} {unit}"))
-        shown = tuple(range(len(series) - len(names), len(series)))
-        limits = model.from_zero(highest) if unit == "µs" else (0, 100)
-        views[view] = View(shown, y=Axis(label, limits=limits))
-    return Chart(
-        chart_id,
-        300,
-        tuple(series),
-        Axis("seconds", limits=(0, longest)),
-        (Axis(UNITS["time"][1]),),
-        views=views,
-    )
+
+    def area(name: str, unit: str) -> Series:
+        x: list[float] = []
+        y: list[float] = []
+        start = end = 0.0
+        for phase in phases:
+            over = phase.stages_over_time
+            if over is not None:
+                values = np.zeros(len(over.second))
+                if name in over.mean_us:
+                    values = over.mean_us[name] if unit == "µs" else over.share_percent(name)
+                x += (over.second + start).tolist()
+                y += values.tolist()
+                end = start + phase.timeline.n
+            start += phase.timeline.n
+        x.append(end)  # a step ends where the next begins, so the last one needs an end
+        y.append(y[-1])
+        return replace(_bar(name, x, y, unit), kind="area", steps=True, hover="{y} {unit}")
+
+    series, views = _views(names, area, highest)
+    return Chart(chart_id, 300, series, Axis("seconds", limits=(0, longest)), (FIRST,), views=views)
 
 
 def gap(chart_id: str, runs: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:

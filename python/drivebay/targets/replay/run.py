@@ -20,13 +20,8 @@ from pathlib import Path
 
 from drivebay import _core
 from drivebay._core import ReplayOptions, Survey, TraceSource
-from drivebay.common.errors import (
-    Cancelled,
-    DrivebayError,
-    EnvironmentProblem,
-    TraceOrderError,
-    UserError,
-)
+from drivebay.common import errors
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.common.threads import repeated
 from drivebay.definitions.suites import Phase, Replay
 from drivebay.results.records import PhaseResult
@@ -58,7 +53,7 @@ class Job:
         if self._found is None:
             try:
                 self._found = _core.replay_survey(self.source, self.options)
-            except TraceOrderError:
+            except errors.TraceOrderError:
                 self.source = self.source.sorted()
                 self._found = _core.replay_survey(self.source, self.options)
         return self._found
@@ -241,7 +236,7 @@ def play(
             return
         before = seconds, now.done, now.bytes
         iops, moved = (now.done - done_before) / passed, (now.bytes - moved_before) / passed
-        with contextlib.suppress(Cancelled):  # the core has been stopped as well
+        with contextlib.suppress(errors.Cancelled):  # the core has been stopped as well
             at(seconds, iops=iops, data_bytes_per_s=moved)
 
     with repeated(look, every_s=LOOK_EVERY_S):

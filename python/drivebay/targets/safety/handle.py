@@ -22,18 +22,12 @@ import time
 from dataclasses import replace
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.targets.safety import blockdev, in_use, marks, protections, watch
+from drivebay.targets.safety import blockdev, in_use, marks, protections, target_device, watch
 from drivebay.targets.safety.authorised import Record
 from drivebay.targets.safety.target_device import (
     OverwritePermission,
     TargetDevice,
-    check_device,
-    find,
-    held_by_another,
-    is_named,
     refuse_foreign_data,
-    refuse_leased,
-    refuse_used_file,
 )
 from drivebay.targets.safety.witness import Witness
 
@@ -59,10 +53,10 @@ class ExclusiveHandle:
         self._witness: Witness | None = None
         self._left: in_use.Written | None = None
         if target.device is not None:
-            check_device(target, permission, held=False, look_inside=True)
+            target_device.check_device(target, permission, held=False, look_inside=True)
         else:
-            refuse_leased(target)
-            refuse_used_file(target)
+            target_device.refuse_leased(target)
+            target_device.refuse_used_file(target)
         self._fd = self._open()
 
     def _open(self) -> int:
@@ -83,7 +77,7 @@ class ExclusiveHandle:
             if target.device is None:
                 os.set_blocking(self._fd, True)
                 if not in_use.lock(self._fd):
-                    raise held_by_another(target)
+                    raise target_device.held_by_another(target)
             return self.fd(to_write=False)
         except BaseException:
             os.close(self._fd)
@@ -128,7 +122,7 @@ class ExclusiveHandle:
         with watch.writers_watched(self._fd, target.path) as disturbed:
             self._refuse_writers(to_write=to_write)
             before = in_use.written(device.name)
-            check_device(
+            target_device.check_device(
                 target,
                 self._permission,
                 held=True,
@@ -172,7 +166,7 @@ class ExclusiveHandle:
 
     def _refuse_users(self) -> None:
         try:
-            refuse_used_file(self.target, held=True)
+            target_device.refuse_used_file(self.target, held=True)
         except OSError:  # the path is gone
             raise self._changed() from None
 
@@ -187,7 +181,7 @@ class ExclusiveHandle:
         mark of a file that is ours stays until then: if we are killed, it is still ours.
         """
         target, path = self.target, self.target.path
-        named, ours = is_named(target, self._permission), False
+        named, ours = target_device.is_named(target, self._permission), False
         try:
             with watch.writers_watched(self._fd, path) as disturbed:
                 seen = os.fstat(self._fd)
@@ -285,9 +279,9 @@ class ExclusiveHandle:
             time.sleep(0.2)
         if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
             os.close(self._fd)
-            self.target = replace(find(now.path), given=self.target.given)
+            self.target = replace(target_device.find(now.path), given=self.target.given)
             self._written, self._left = True, None  # the kernel's count starts again
-            check_device(self.target, self._permission, held=False, look_inside=False)
+            target_device.check_device(self.target, self._permission, held=False, look_inside=False)
             self._fd = self._open()
             self._watch()
         return self.fd(to_write=True)

@@ -38,7 +38,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from drivebay.common import documents
+from drivebay.common import documents, inotify
 from drivebay.targets.safety import in_use, watch
 
 ATTRIBUTE = "user.drivebay"
@@ -309,7 +309,7 @@ class KeptMark:
         """
         self.writing = False
         # Closing is no sign here: io_uring releases our file some time after its last request.
-        with watch.writers_watched(self._fd, self._path, watch.IN_MODIFY) as disturbed:
+        with watch.writers_watched(self._fd, self._path, inotify.IN_MODIFY) as disturbed:
             others, before = disturbed(), _times(self._fd)
             wait_a_tick(self._fd)  # writes after this have a later time than our last write
             ours = note(

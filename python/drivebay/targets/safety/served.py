@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from drivebay.common import inotify
 from drivebay.common.errors import UserError
 from drivebay.common.files import system_errors
 from drivebay.targets.safety import contents, in_use, marks, watch
@@ -55,7 +56,7 @@ class ServedFile:
         if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
             return  # nothing to lose; the core accepts only regular files
         fd = self._stack.enter_context(in_use.opened(self._path))
-        watched = watch.writers_watched(fd, self._path, watch.IN_CLOSE_WRITE)
+        watched = watch.writers_watched(fd, self._path, inotify.IN_CLOSE_WRITE)
         self._disturbed = self._stack.enter_context(watched)
         if self._disturbed():
             self.foreign = "is being written by another program"

@@ -1,7 +1,7 @@
 """Detection of programs that open or change a file or device under examination, and of processes
 that end.
 
-Sources: inotify(7); pidfd_open(2) and pidfd_send_signal(2); proc(5) for the environment and start
+Sources: pidfd_open(2) and pidfd_send_signal(2); proc(5) for the environment and start
 of a process. Times and contents are each read once. A write between two examinations is detected
 here: a program that has the file open now is found in /proc (in_use), and one that closed it since
 the watch began left an event. A mapping of the file keeps it open, so it leaves that event as well.
@@ -13,58 +13,17 @@ process that we may not inspect and that keeps the mapping.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import select
 import signal
-import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from drivebay.common.files import system_errors
+from drivebay.common.inotify import WRITES, Watch
 from drivebay.targets.safety import in_use
-
-IN_MODIFY, IN_CLOSE_WRITE, IN_OPEN, IN_Q_OVERFLOW = 0x2, 0x8, 0x20, 0x4000
-WRITES = IN_MODIFY | IN_CLOSE_WRITE
-_EVENTS_BYTES = 65536
-
-
-class Watch:
-    """Events of a file (not a folder, whose events have names) since the watch was made, by the
-    descriptor that `opened` has returned.
-    """
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-
-    @classmethod
-    def opened(cls, path: str, mask: int = WRITES) -> Watch:
-        """Opens a watch; `mask` as in inotify(7). Raises OSError if the kernel provides none."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        watch = cls(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-        if watch.fd < 0 or libc.inotify_add_watch(watch.fd, os.fsencode(path), mask) < 0:
-            number = ctypes.get_errno()
-            watch.close()
-            raise OSError(number, os.strerror(number), path)
-        return watch
-
-    def seen(self) -> int:
-        """Returns the kinds of the events since the last call, all kinds if some were lost; 0: no
-        event.
-        """
-        kinds = 0
-        with contextlib.suppress(BlockingIOError):
-            while events := os.read(self.fd, _EVENTS_BYTES):
-                for _, kind, _, _ in struct.iter_unpack("=iIII", events):
-                    kinds |= ~0 if kind & IN_Q_OVERFLOW else kind
-        return kinds
-
-    def close(self) -> None:
-        """Ends the watch."""
-        if self.fd >= 0:
-            os.close(self.fd)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 
+from drivebay.common import inotify
 from drivebay.targets.safety import in_use, marks, watch
 
 # Same as in targets.fio.job: in the environment of each fio.
@@ -29,7 +30,7 @@ FIO_VARIABLE = "DRIVEBAY_TARGET"
 # A fio that has not ended this long after its kill waits for a drive that hangs: writes during
 # that time could be anyone's. guess: requests of a healthy drive end within tens of milliseconds.
 AT_ONCE_S = 1.0
-_EVENTS = watch.WRITES | watch.IN_OPEN
+_EVENTS = inotify.WRITES | inotify.IN_OPEN
 # Requests of a killed process may end after it; guess.
 SETTLE_S = 0.05
 
@@ -45,10 +46,10 @@ class Witness:
     ) -> None:
         node = os.devnull if device else f"/proc/self/fd/{fd}"
         own = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        us, events = os.pidfd_open(os.getpid()), watch.Watch(-1)
+        us, events = os.pidfd_open(os.getpid()), inotify.Watch(-1)
         # without a watch, a target that a fio had open is not marked after a kill
         with contextlib.suppress(OSError):
-            events = watch.Watch.opened(path if device else f"/proc/self/fd/{fd}", _EVENTS)
+            events = inotify.Watch.opened(path if device else f"/proc/self/fd/{fd}", _EVENTS)
         numbers = [str(number) for number in (own, us, os.getpid(), events.fd)]
         try:
             self._process = subprocess.Popen(
@@ -83,7 +84,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     fd, drivebay, pid, events_fd = (int(text) for text in sys.argv[1:5])
     path, session, *device = sys.argv[5:]
-    events = watch.Watch(events_fd) if events_fd >= 0 else None
+    events = inotify.Watch(events_fd) if events_fd >= 0 else None
     if sys.stdin.buffer.read(1):
         return
     watch.wait_for_end(drivebay)
@@ -92,7 +93,7 @@ def main() -> None:
     fios = watch.started_by(pid, FIO_VARIABLE)
     if not watch.end_all(fios, AT_ONCE_S):
         return
-    if fios and (events is None or events.seen() & watch.IN_OPEN):
+    if fios and (events is None or events.seen() & inotify.IN_OPEN):
         return
     time.sleep(SETTLE_S)
     if device:
@@ -107,13 +108,13 @@ def main() -> None:
             marks.note(fd, path, "killed", session, expected=seen)
 
 
-def _used_by_others(status: os.stat_result, path: str, events: watch.Watch | None) -> bool:
+def _used_by_others(status: os.stat_result, path: str, events: inotify.Watch | None) -> bool:
     users = in_use.writers(status) or in_use.mappers(status, path)
-    return bool(users or (events is not None and events.seen() & watch.WRITES))
+    return bool(users or (events is not None and events.seen() & inotify.WRITES))
 
 
 def _note_device(
-    path: str, session: str, events: watch.Watch | None, identity: str, sequence: str
+    path: str, session: str, events: inotify.Watch | None, identity: str, sequence: str
 ) -> None:
     if _used_by_others(os.stat(path), path, events):
         return

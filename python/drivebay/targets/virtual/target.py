@@ -473,17 +473,17 @@ def _fill_workloads(start: int, length: int, spare_percent: float | None) -> lis
     """
     if spare_percent is not None:
         offsets, size = f"sprandom:{spare_percent:.9g}", length // BLOCK_4K * BLOCK_4K
-        return [_writes(0, size, BLOCK_4K, pattern="random", offsets=offsets)]
+        return [writes(0, size, BLOCK_4K, pattern="random", offsets=offsets)]
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
     return [
-        _writes(first, size, block, pattern="sequential", stop={"bytes": size})
+        writes(first, size, block, pattern="sequential", stop={"bytes": size})
         for first, size, block in parts
         if size > 0
     ]
 
 
-def _writes(start: int, size: int, block: int, **more: Any) -> _core.Workload:
+def writes(start: int, size: int, block: int, **more: Any) -> _core.Workload:
     """Writes to a span at the queue depth of a fill."""
     return _core.Workload(
         read_percent=0,
