@@ -23,12 +23,13 @@ from pathlib import Path
 
 from drivebay.analysis import explain, nearest, trust
 from drivebay.analysis.comparable import how
+from drivebay.analysis.rank_keys import TABLE
 from drivebay.report.base.markup import Html, el, script_json, squeezed
 from drivebay.report.base.runs import Entry
 from drivebay.report.base.text import number
 from drivebay.report.pages import review as page
 from drivebay.report.pages.sections import in_order, page_title
-from drivebay.report.peers.competitors import SUITE, suite_tests
+from drivebay.report.peers.competitors import SUITE, peerage_of, suite_tests
 from drivebay.report.peers.digest import STEADINESS, Json, digest
 from drivebay.report.render.page import broken
 from drivebay.results import files
@@ -108,13 +109,11 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
         }
         for variant in sorted(variants, key=lambda w: pages.index(w.test["page"]))
     ]
-    shown = [_review(review) for review in reviews]
-    for review, about in zip(reviews, shown, strict=True):
-        about["values"] |= _near(review, variants)
+    shown = [_review(review, variants) for review in reviews]
     usual = [test for test in tests if test["bars"]]
     counts = {test["key"]: sum(test["key"] in one["values"] for one in shown) for test in usual}
     usual.sort(key=lambda test: 2 * counts[test["key"]] < max(counts.values()))
-    return {"reviews": shown, "tests": tests, "five": _five(usual, variants)}
+    return {"reviews": shown, "tests": [TABLE, *tests], "five": _five(usual, variants)}
 
 
 def _near(review: Shown, variants: Sequence[Variant]) -> Json:
@@ -134,10 +133,9 @@ def _near(review: Shown, variants: Sequence[Variant]) -> Json:
             if not one and bar["key"] != "mean_rate":
                 continue
             depths = one or (test.metric_queue_depths if test.kind == "ladder" else ())
-            phases = [p.workload for p in test.phases]
-            wanted = [load for load in phases if not depths or load.queue_depth in depths]
-            found = [nearest.nearest(loads, nearest.described(load)) for load in wanted]
-            near = [load for load in found if load is not None]
+            phases = [nearest.described(phase.workload) for phase in test.phases]
+            wanted = [load for load in phases if not depths or load["depth"] in depths]
+            near = [load for want in wanted if (load := nearest.nearest(loads, want))]
             if len(near) == len(wanted):
                 value = statistics.mean(nearest.rate(load, bar["unit"]) for load in near)
                 names = ", ".join(dict.fromkeys(load["title"] for load in near))
@@ -181,12 +179,14 @@ def against(review: Shown, others: Sequence[Shown], test_id: str) -> dict[str, l
     return lines
 
 
-def _review(review: Shown) -> Json:
-    about = {name: part for name, part in review.digest.items() if name != "tests"}
+def _review(review: Shown, variants: Sequence[Variant]) -> Json:
+    about = {name: part for name, part in review.digest.items() if name not in ("tests", "keys")}
+    known = peerage_of(review.entry.review.result.target) if review.entry else about
     return {
         **about,
         "key": review.key,
         "plot": broken(review.digest["name"], NAME_WIDTH),
+        "form": known.get("form", ""),
         "shipped": review.entry is None,
         "group": "Reviews" if review.entry else _group(about),
         "tests": list(review.variants.values()),
@@ -195,7 +195,8 @@ def _review(review: Shown) -> Json:
                 bar["key"]: bar["row"] for bar in review.digest["tests"][name]["bars"] if bar["row"]
             }
             for name, variant in review.variants.items()
-        },
+        }
+        | {**_near(review, variants), TABLE["key"]: review.digest.get("keys", {})},
     }
 
 

@@ -13,9 +13,11 @@ from drivebay.analysis import Measured, Review, explain
 from drivebay.analysis.comparable import how
 from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
+from drivebay.analysis.rank_keys import drive_bytes, rank_keys
+from drivebay.common import units
 from drivebay.report import kinds
 from drivebay.report.base import figures
-from drivebay.report.base.runs import Entry, bench_run, capacity, drive_title
+from drivebay.report.base.runs import Entry, bench_run, drive_title
 from drivebay.report.base.text import number
 from drivebay.report.kinds.generic import BARS_MAX
 from drivebay.report.render.page import encoded
@@ -30,6 +32,7 @@ def digest(entry: Entry) -> Json:
     """Returns the digest of a review; `tests` holds the tests that have figures, by id."""
     review = entry.review
     result = review.result
+    size = int(drive_bytes(review))
     labels = [f"Changed: {', '.join(changed)}"] if (changed := changes(result.target)) else []
     labels += ["shortened run"] if result.quick else []
     if result.missing:
@@ -40,8 +43,12 @@ def digest(entry: Entry) -> Json:
         "profile": unchanged(review),
         "kind": entry.kind,
         "suite": result.suite.title,
-        "capacity": capacity(review),
-        "bytes": int(result.target["capacity_bytes"]),
+        "capacity": units.si_bytes(size) if size else "",
+        "bytes": size,
+        "keys": {
+            key: [value, None, None, f"{sign}{number(value)}", words]
+            for key, (value, words, sign) in rank_keys(review).items()
+        },
         "labels": labels,
         "stand_in": entry.stand_in,
         "tests": {
