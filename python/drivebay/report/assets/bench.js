@@ -123,6 +123,8 @@ const DrivebayBench = (() => {
     return !bytes ? "" : power < 0 ? `${1024 * 2 ** power} GB` : `${2 ** power} TB`;
   };
 
+  const capacityOf = (bytes) => (!bytes ? "" : bytes < 1e12 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e12).toFixed(1)} TB`);
+
   // Figures that are columns of the list: the keys that rank all results, or those of the tests.
   const whole = (key, figure) => {
     const test = tests.find((one) => one.key === key);
@@ -188,7 +190,7 @@ const DrivebayBench = (() => {
       const on = state.drives.includes(review.key);
       const row = el("tr", { class: on ? "on" : null },
         el("td", {}, el("input", { type: "checkbox", id, checked: on, onchange: () => toggle(review.key) })),
-        el("th", { scope: "row" }, el("label", { for: id }, unbroken(review.name)), besides(review)), el("td", { class: "size" }, review.capacity, review.form ? el("small", {}, review.form) : null),
+        el("th", { scope: "row" }, el("label", { for: id }, unbroken(review.name)), besides(review)), el("td", { class: "size" }, capacityOf(review.bytes), review.form ? el("small", {}, review.form) : null),
         shown.map(({ name, test, bar }) => {
           const value = (review.values[test.key] || {})[bar.key];
           const known = value && value[0] !== null;
@@ -417,7 +419,7 @@ const DrivebayBench = (() => {
       ({ reviews, tests, five } = data);
       for (const review of reviews) {
         review.size = sizeOf(review.bytes);
-        review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", review.capacity, review.size, review.form, review.group, ...review.labels].join(" ").toLowerCase();
+        review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", capacityOf(review.bytes), review.size, review.form, review.group, ...review.labels].join(" ").toLowerCase();
         byKey.set(review.key, review);
       }
       const runs = new Map();

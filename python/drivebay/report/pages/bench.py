@@ -151,14 +151,13 @@ def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]
     """
     pages = {variant.key: variant.test["page"] for variant in variants}
     left = dict(FIVE)
-    known: list[list[str]] = []
-    others: list[list[str]] = []
+    ranked = []
     for test in tests:
         page, figure = pages[test["key"]], test["bars"][0]["key"]
         wanted = left.get(page, 0) > 0 and not figure.startswith(ONE_DEPTH)
-        (known if wanted else others).append([test["key"], figure])
+        ranked.append((not wanted, [test["key"], figure]))
         left[page] = left.get(page, 0) - wanted
-    return [*known, *others][:FIGURES]
+    return [figure for _, figure in sorted(ranked, key=lambda pair: pair[0])][:FIGURES]
 
 
 def against(review: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
@@ -182,13 +181,14 @@ def against(review: Shown, others: Sequence[Shown], test_id: str) -> dict[str, l
 def _review(review: Shown, variants: Sequence[Variant]) -> Json:
     about = {name: part for name, part in review.digest.items() if name not in ("tests", "keys")}
     known = peerage_of(review.entry.review.result.target) if review.entry else about
+    market = str(about.get("market", "other"))
     return {
         **about,
         "key": review.key,
         "plot": broken(review.digest["name"], NAME_WIDTH),
         "form": known.get("form", ""),
         "shipped": review.entry is None,
-        "group": "Reviews" if review.entry else _group(about),
+        "group": "Reviews" if review.entry else f"{market.capitalize()}, {about.get('bus', '')}",
         "tests": list(review.variants.values()),
         "values": {
             variant: {
@@ -198,12 +198,6 @@ def _review(review: Shown, variants: Sequence[Variant]) -> Json:
         }
         | {**_near(review, variants), TABLE["key"]: review.digest.get("keys", {})},
     }
-
-
-def _group(about: Json) -> str:
-    """Class of a catalog drive: "Client, PCIe"."""
-    market = str(about.get("market", "other"))
-    return f"{market[:1].upper()}{market[1:]}, {about.get('bus', '')}"
 
 
 def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
@@ -233,9 +227,8 @@ def _doubt(review: Shown, test_id: str, key: str) -> str:
 
 def _title(variant: Variant, *, several: bool) -> str:
     test = variant.test
-    if not several:
-        return str(test["title"])
-    return f"{test['title']} ({test['suite']}{', shortened' if test['shortened'] else ''})"
+    way = f" ({test['suite']}{', shortened' if test['shortened'] else ''})" if several else ""
+    return f"{test['title']}{way}"
 
 
 # --- the folder -----------------------------------------------------------------------------------

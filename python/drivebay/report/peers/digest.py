@@ -14,7 +14,6 @@ from drivebay.analysis.comparable import how
 from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
 from drivebay.analysis.rank_keys import drive_bytes, rank_keys
-from drivebay.common import units
 from drivebay.report import kinds
 from drivebay.report.base import figures
 from drivebay.report.base.runs import Entry, bench_run, drive_title
@@ -32,7 +31,6 @@ def digest(entry: Entry) -> Json:
     """Returns the digest of a review; `tests` holds the tests that have figures, by id."""
     review = entry.review
     result = review.result
-    size = int(drive_bytes(review))
     labels = [f"Changed: {', '.join(changed)}"] if (changed := changes(result.target)) else []
     labels += ["shortened run"] if result.quick else []
     if result.missing:
@@ -43,8 +41,7 @@ def digest(entry: Entry) -> Json:
         "profile": unchanged(review),
         "kind": entry.kind,
         "suite": result.suite.title,
-        "capacity": units.si_bytes(size) if size else "",
-        "bytes": size,
+        "bytes": int(drive_bytes(review)),
         "keys": {
             key: [value, None, None, f"{sign}{number(value)}", words]
             for key, (value, words, sign) in rank_keys(review).items()
