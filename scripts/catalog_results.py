@@ -3,9 +3,10 @@
     python scripts/catalog_results.py [--drive NAME] [--jobs 2] [--quick] [--out FOLDER]
 
 Reviews every drive of the catalog with the default suite at full length, two at a time, and writes
-figures and series to catalog-results/DRIVE.json.xz, with a fingerprint of profile and model. Each
-review is stored in target/catalog-results/ under its fingerprint: an interrupted run continues when
-it is started again, and a drive whose result is up to date is skipped. `--quick` reviews all drives
+figures and series to catalog-results/DRIVE.json.xz, with a fingerprint of profile and model. Then
+it runs the suite `ranking`, and adds the keys that rank the drive. Each review is stored in
+target/catalog-results/ under its fingerprint: an interrupted run continues when it is started
+again, test by test, and a drive whose result is up to date is skipped. `--quick` reviews all drives
 shortened, in a quarter of an hour, and writes figures and loads to one file, quick.json.xz.
 """
 
@@ -27,10 +28,14 @@ from drivebay.common.errors import DrivebayError
 from drivebay.definitions import profiles
 from drivebay.report.base.runs import Entry, entries
 from drivebay.report.peers import competitors
+from drivebay.report.peers.digest import digest
 
 TOP = Path(__file__).resolve().parent.parent
 SHIPPED = TOP / competitors.FOLDER
 SUITE = competitors.SUITE
+RANKING = "ranking"
+LAST_KEY = "durable"
+"""Key that only the suite `ranking` gives."""
 LEFT_OUT = ("zn540-1tb", *(n for n in profiles.names() if profiles.load(n).capacity_bytes > 2.1e12))
 """Drives that are reviewed only when named by --drive. The zones of the first one accept none of
 the suite's random writes. The maps of a large one take 1 GB of memory for 1 TB, a review hours."""
@@ -42,10 +47,13 @@ def say(message: str, _began: float = time.monotonic()) -> None:
     print(f"{(time.monotonic() - _began) / 60:6.1f} min  {message}", file=sys.stderr, flush=True)
 
 
-def reviewed(drive: str, now: Mapping[str, str], *, quick: bool) -> Path:
+def reviewed(
+    drive: str, now: Mapping[str, str], *, quick: bool = False, suite: str = SUITE
+) -> Path:
     """Folder of a complete review of this drive in its present form; runs the missing tests."""
     kept = TOP / "target" / competitors.FOLDER
     kept /= f"{drive}-{now['profile'][:8]}-{now['model'][:8]}{'-quick' if quick else ''}"
+    kept = kept if suite == SUITE else kept.with_name(f"{kept.name}-{suite}")
     tool = [sys.executable, "-m", "drivebay", "review"]
     if (kept / "manifest.json").exists():
         command = [*tool, "--resume", str(kept)]
@@ -53,7 +61,7 @@ def reviewed(drive: str, now: Mapping[str, str], *, quick: bool) -> Path:
             return kept
     else:
         shutil.rmtree(kept, ignore_errors=True)
-        command = [*tool, drive, "--suite", SUITE, "--jobs", "1", "--out", str(kept)]
+        command = [*tool, drive, "--suite", suite, "--jobs", "1", "--out", str(kept)]
         command += ["--quick"] if quick else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -89,15 +97,22 @@ def main() -> None:
     if asked.quick:
         _quick([name for name in profiles.names() if name not in LEFT_OUT], asked)
         return
-    new = {shipped["profile"] for shipped in competitors.load(asked.out) if not shipped["old"]}
+    shipped = competitors.load(asked.out)
+    new = {drive["profile"] for drive in shipped if not drive["old"]}
+    ranked = {drive["profile"] for drive in shipped if LAST_KEY in drive.get("keys", {})}
     wanted = asked.drive or [name for name in profiles.names() if name not in LEFT_OUT]
-    drives = [name for name in wanted if name not in new]
-    say(f"{len(drives)} drives to review; {len(new)} results are not old")
+    drives = [name for name in wanted if name not in new & ranked]
+    say(f"{len(drives)} drives to review or to rank; {len(new & ranked)} results are complete")
 
     def review_one(drive: str) -> None:
-        now = competitors.fingerprint(drive)
-        folder = reviewed(drive, now, quick=False)
-        path = competitors.write(entries([review(results.load(folder))])[0], asked.out, now)
+        now, path = competitors.fingerprint(drive), asked.out / f"{drive}{competitors.ENDING}"
+        if drive not in new:
+            folder = reviewed(drive, now)
+            competitors.write(entries([review(results.load(folder))])[0], asked.out, now)
+        entry = entries([review(results.load(reviewed(drive, now, suite=RANKING)))])[0]
+        document = competitors.unpacked(path)
+        document["keys"] = {**document.get("keys", {}), **digest(entry)["keys"]}
+        competitors.packed(document, path)
         say(f"{drive}: {path.stat().st_size:,} bytes")
 
     with ThreadPoolExecutor(asked.jobs) as pool:

@@ -226,7 +226,7 @@ def test_of_the_loads_of_a_test_the_bench_ranks_the_first_six(tmp_path: Path) ->
     only = ("readers-beside-writers",)
     folder = made_result.make(tmp_path / "made", suite="datacenter", only=only)
     bench = report.write_bench([folder], tmp_path / "bench").parent
-    (test,) = called(bench / "data/index.js")["tests"]
+    _, test = called(bench / "data/index.js")["tests"]
     assert [bar["title"] for bar in test["bars"]][::5] == [
         "Latency p99.9, writes-alone",
         "Latency p99.9, writer at 50 % of its rate",

@@ -60,6 +60,7 @@ def show(tab: Tab, test: str = "random-read") -> None:
 
 def by_random_read(tab: Tab) -> None:
     """Sorts by the head of a column."""
+    tab.page.locator("#columns").select_option("tests")
     tab.page.get_by_role("button", name="4 KiB random read, MB/s").click()
 
 
@@ -87,6 +88,7 @@ def test_the_link_keeps_the_choice(tab: Tab, browser: Any, site: Path) -> None:
 
 
 def test_the_list_sorts_and_filters(tab: Tab) -> None:
+    tab.page.locator("#columns").select_option("tests")
     heads = tab.page.locator("#list thead th.figure").all_inner_texts()
     assert len(heads) == len(set(heads)) == 2, "a figure for each test, up to five"
     assert tab.page.locator("#list .group-row").all_inner_texts() == ["Reviews"]
@@ -100,6 +102,32 @@ def test_the_list_sorts_and_filters(tab: Tab) -> None:
     tab.page.locator("#kind").select_option("")
     tab.page.locator("#q").fill("no such drive")
     assert "Clear the filter" in tab.page.locator("#list").inner_text()
+
+
+def test_keys_rank_filter_and_leave_a_link(tab: Tab, browser: Any, site: Path) -> None:
+    heads = tab.page.locator("#list thead th.figure").all_inner_texts()
+    assert heads[0].startswith("Depth of 95"), "the keys that any result has"
+    tab.page.locator("#sort").select_option("_rank/depth")
+    assert "sort=_rank/depth" in address(tab)
+    cells = tab.page.locator("#list tbody td.by").all_inner_texts()
+    assert len(cells) == 3 and all(cells)
+    tab.page.locator("#size").select_option("512 GB")
+    tab.page.locator("#form").select_option("M.2 2280")
+    assert tab.page.locator("#list tbody tr").count() == 2, "one has an unknown form factor"
+    link = tab.page.get_by_role("link", name="Link to this choice").get_attribute("href")
+    assert link == address(tab).replace("#", "#choose&", 1)
+    again = Tab(browser, f"{site.as_uri()}{link}")
+    again.page.wait_for_selector("html[data-ready]")
+    assert [again.page.locator(f"#{name}").input_value() for name in ("size", "form", "sort")] == [
+        "512 GB",
+        "M.2 2280",
+        "_rank/depth",
+    ]
+    assert again.page.locator("#list tbody tr").count() == 2
+    again.close()
+    follow(tab, "_rank")
+    tab.page.wait_for_selector("#test-_rank .rank")
+    assert tab.page.locator("#test-_rank .charts").count() == 0
 
 
 def test_series_are_loaded_when_they_are_looked_at(tab: Tab) -> None:

@@ -93,6 +93,7 @@ def kept_modern() -> Mapping[str, Any]:
     return _read(MODERN)
 
 
+@functools.cache
 def recorded() -> dict[str, Any]:
     """The recorded run of `drivebay validate`, as its `--json` prints it."""
     return _read(RECORDED)

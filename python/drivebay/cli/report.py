@@ -105,12 +105,9 @@ def _known(folders: Sequence[Path], competitors: bool) -> dict[str, list[dict[st
 
 def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors: bool) -> Path:
     import drivebay.report
-    from drivebay import results
     from drivebay.cli.folders import warn_skipped
     from drivebay.cli.progress import status
 
-    if len(folders) == 1:
-        results.load_finished(folders[0])  # fails for a bad folder before competitors are read
     shipped = drivebay.report.competitors.load() if competitors else []
 
     with status() as show:

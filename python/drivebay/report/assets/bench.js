@@ -12,12 +12,15 @@ const DrivebayBench = (() => {
   const FIRST = 2;
   const FOLDED_ABOVE = 10;
   const LIBRARY = "assets/plotly.min.js";
+  const RANKING = "_rank"; // key of the figures that rank all results, a test without charts
+  const FILTERS = ["q", "kind", "size", "form"];
 
   let reviews = [];
   let tests = [];
   let five = [];
   const byKey = new Map();
-  const state = { drives: [], q: "", kind: "", sort: "", bars: "" };
+  const lone = new Set(); // tests of one review, which are hidden unless it is selected
+  const state = { drives: [], q: "", kind: "", size: "", form: "", sort: "", columns: "", bars: "" };
   const parts = new Map(); // "review/test" -> promise of its data
   const waiting = new Map(); // "review/test" -> resolve
   const live = new Set(); // figures
@@ -61,13 +64,14 @@ const DrivebayBench = (() => {
   const read = () => {
     const asked = get("drives") === null ? first() : get("drives").split(",");
     state.drives = [...new Set(asked)].filter((key) => byKey.has(key)).slice(0, CHOSEN_MAX);
-    for (const name of ["q", "kind", "sort"]) state[name] = get(name) || "";
+    for (const name of [...FILTERS, "sort"]) state[name] = get(name) || "";
+    state.columns = get("columns") === "tests" ? "tests" : "";
     state.bars = ["all", "chosen"].includes(get("bars")) ? get("bars") : "";
   };
 
   const write = () => {
     keep("drives", state.drives.length || first().length ? state.drives.join(",") : null);
-    for (const name of ["q", "kind", "sort"]) keep(name, state[name] || null);
+    for (const name of [...FILTERS, "sort", "columns"]) keep(name, state[name] || null);
     keep("bars", state.bars || null);
   };
 
@@ -96,7 +100,8 @@ const DrivebayBench = (() => {
 
   const filtered = () => {
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-    return reviews.filter((review) => (!state.kind || review.kind === state.kind) && words.every((word) => review.search.includes(word)));
+    const fits = (review) => ["kind", "size", "form"].every((name) => !state[name] || review[name] === state[name]);
+    return reviews.filter((review) => fits(review) && words.every((word) => review.search.includes(word)));
   };
 
   const ranked = (list, test, figure, better) => {
@@ -112,17 +117,41 @@ const DrivebayBench = (() => {
     return bar ? { test, bar, whole: found } : null;
   };
 
+  // Class of a capacity: the nearest power of two; "" if the capacity is not known.
+  const sizeOf = (bytes) => {
+    const power = Math.round(Math.log2(bytes / 1e12));
+    return !bytes ? "" : power < 0 ? `${1024 * 2 ** power} GB` : `${2 ** power} TB`;
+  };
+
+  const capacityOf = (bytes) => (!bytes ? "" : bytes < 1e12 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e12).toFixed(1)} TB`);
+
+  // Figures that are columns of the list: the keys that rank all results, or those of the tests.
+  const whole = (key, figure) => {
+    const test = tests.find((one) => one.key === key);
+    return { name: `${key}/${figure}`, test, bar: test.bars.find((one) => one.key === figure) };
+  };
+  const keys = () => tests.find(({ key }) => key === RANKING).bars.filter(({ key }) => reviews.some((review) => review.values[RANKING][key])).map(({ key }) => whole(RANKING, key));
+  const columns = () => (keys().length && !state.columns ? keys() : five.map((pair) => whole(...pair)));
+
   const showChooser = () => {
     const box = document.getElementById("chooser");
     const set = (name) => (event) => { state[name] = event.target.value; write(); showList(); showResults(); };
+    const list = (name, label, options) => el("div", {}, el("label", { for: name }, label),
+      el("select", { id: name, onchange: set(name) }, options.map(([value, words]) => el("option", { value }, words))));
+    const values = (name, all) => [["", all], ...[...new Set(reviews.map((review) => review[name]))].filter(Boolean).map((one) => [one, one])];
+    const bytes = (text) => parseFloat(text) * (text.endsWith("TB") ? 1024 : 1);
+    const sizes = values("size", "all").sort(([a], [b]) => (a && bytes(a)) - (b && bytes(b)));
+    const figures = [...keys(), ...five.map((pair) => whole(...pair))];
     box.replaceChildren(
       el("div", { class: "controls" },
         el("div", {}, el("label", { for: "q" }, "Filter"), el("input", { id: "q", type: "search", placeholder: "name, bus, suite", oninput: set("q") })),
-        el("div", {}, el("label", { for: "kind" }, "Figures"), el("select", { id: "kind", onchange: set("kind") },
-          el("option", { value: "" }, "simulated and measured"), el("option", { value: "virtual" }, "simulated only"), el("option", { value: "real" }, "measured only"))),
-        el("div", {}, el("label", { for: "bars" }, "Bars"), el("select", { id: "bars", onchange: set("bars") },
-          el("option", { value: "" }, "selected drives, if two or more"), el("option", { value: "all" }, "all drives, ranked"), el("option", { value: "chosen" }, "selected drives only"))),
-        el("button", { type: "button", onclick: () => choose([]) }, "Clear selection")),
+        list("size", "Capacity", sizes), list("form", "Form factor", values("form", "all").sort()),
+        list("kind", "Figures", [["", "simulated and measured"], ["virtual", "simulated only"], ["real", "measured only"]]),
+        list("columns", "Columns", [["", "keys of reviewers"], ["tests", "figures of tests"]]),
+        list("sort", "Sort by", [["", "name"], ...figures.map(({ name, test, bar }) => [name, test.key === RANKING ? bar.title : `${test.title}: ${bar.title}`])]),
+        list("bars", "Bars", [["", "selected drives, if two or more"], ["all", "all drives, ranked"], ["chosen", "selected drives only"]]),
+        el("button", { type: "button", onclick: () => choose([]) }, "Clear selection"),
+        el("a", { class: "anchor-link link", href: "#choose" }, "Link to this choice")),
       el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "List of drives" }, el("table", { id: "list" })));
   };
 
@@ -138,7 +167,7 @@ const DrivebayBench = (() => {
   };
 
   const showList = () => {
-    for (const name of ["q", "kind", "bars"]) {
+    for (const name of [...FILTERS, "sort", "columns", "bars"]) {
       const input = document.getElementById(name);
       if (input.value !== state[name]) input.value = state[name];
     }
@@ -152,40 +181,38 @@ const DrivebayBench = (() => {
     }
     const linked = reviews.some(({ shipped }) => !shipped);
     const focused = document.activeElement && document.activeElement.id;
-    const shown = five.map(([key, figure]) => {
-      const test = tests.find((one) => one.key === key);
-      return { test, bar: test.bars.find((one) => one.key === figure) };
-    });
-    if (by && !shown.some(({ test, bar }) => test === by.whole && bar === by.bar)) shown.push({ test: by.whole, bar: by.bar });
-    const columns = 3 + shown.length + (linked ? 1 : 0);
+    const shown = columns();
+    if (by && !shown.some(({ name }) => name === state.sort)) shown.push({ name: state.sort, test: by.whole, bar: by.bar });
+    const width = 3 + shown.length + (linked ? 1 : 0);
     let last = "";
     const rows = list.flatMap((review) => {
       const id = `choose-${review.key}`;
       const on = state.drives.includes(review.key);
       const row = el("tr", { class: on ? "on" : null },
         el("td", {}, el("input", { type: "checkbox", id, checked: on, onchange: () => toggle(review.key) })),
-        el("th", { scope: "row" }, el("label", { for: id }, unbroken(review.name)), besides(review)), el("td", {}, review.capacity),
-        shown.map(({ test, bar }) => {
+        el("th", { scope: "row" }, el("label", { for: id }, unbroken(review.name)), besides(review)), el("td", { class: "size" }, capacityOf(review.bytes), review.form ? el("small", {}, review.form) : null),
+        shown.map(({ name, test, bar }) => {
           const value = (review.values[test.key] || {})[bar.key];
-          return el("td", { class: "figure" }, value && value[0] !== null ? value[3] : "–");
+          const known = value && value[0] !== null;
+          return el("td", { class: name === state.sort ? "figure by" : "figure", title: known ? value[4] : null }, known ? value[3] : test.key === RANKING ? "" : "–");
         }),
         linked ? el("td", {}, review.shipped ? "" : el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")) : null);
       if (by || review.group === last) return [row];
       last = review.group;
-      return [el("tr", { class: "group-row" }, el("th", { colspan: columns, scope: "rowgroup" }, review.group)), row];
+      return [el("tr", { class: "group-row" }, el("th", { colspan: width, scope: "rowgroup" }, review.group)), row];
     });
     const brief = ({ title }) => title.split(" (")[0];
     const apart = new Set(shown.map(({ test }) => brief(test))).size === shown.length;
-    const sorting = ({ test, bar }) => {
-      const name = `${test.key}/${bar.key}`;
+    const headOf = ({ test, bar }) => (test.key === RANKING ? bar.head : apart ? brief(test) : test.title);
+    const sorting = ({ name, test, bar }) => {
       const on = state.sort === name;
       return el("th", { scope: "col", class: "figure", "aria-sort": on ? (bar.better === "lower" ? "ascending" : "descending") : "none" },
-        el("button", { type: "button", id: `sort-${name}`, title: bar.title, onclick: () => { state.sort = on ? "" : name; write(); showList(); } }, `${apart ? brief(test) : test.title}${bar.unit ? `, ${bar.unit}` : ""}`, on ? " \u25be" : ""));
+        el("button", { type: "button", id: `sort-${name}`, title: bar.title, onclick: () => { state.sort = on ? "" : name; write(); showList(); } }, `${headOf({ test, bar })}${bar.unit ? `, ${bar.unit}` : ""}`, on ? " \u25be" : ""));
     };
     document.getElementById("list").replaceChildren(
       el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),
       el("thead", {}, el("tr", {}, ["Selected", "Drive", "Capacity"].map((head) => el("th", { scope: "col" }, head)), shown.map(sorting), linked ? el("th", { scope: "col" }, "Review") : null)),
-      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: columns }, "No drive matches. Clear the filter to show all."))));
+      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: width }, "No drive matches. Clear the filter to show all."))));
     if (focused && (focused.startsWith("choose-") || focused.startsWith("sort-"))) {
       const again = document.getElementById(focused);
       if (again) again.focus();
@@ -336,9 +363,10 @@ const DrivebayBench = (() => {
     const drives = state.drives.filter((key) => byKey.get(key).tests.includes(test.key));
     const without = state.drives.filter((key) => !drives.includes(key)).map((key) => byKey.get(key).name);
     section.dataset.drives = drives.join(",");
+    if (test.key === RANKING) without.length = 0;
     section.replaceChildren(el("h3", {}, test.title), ...test.bars.map((bar) => rank(test, bar, false)).filter(Boolean),
       without.length ? el("p", { class: "missing" }, `No results of this test: ${without.join("; ")}.`) : "",
-      el("div", { class: "charts" }, el("p", { class: "wait" }, drives.length ? "Loading the charts…" : "Select drives to show their charts.")),
+      test.key === RANKING ? "" : el("div", { class: "charts" }, el("p", { class: "wait" }, drives.length ? "Loading the charts…" : "Select drives to show their charts.")),
       el("details", { class: "method" }, el("summary", {}, `Method: ${test.title}`), el("p", {}, test.method), el("p", { class: "small" }, `Source: ${test.source}`)));
     section.dataset.built = "yes";
     if (drives.length) fill(section, test, drives);
@@ -346,6 +374,7 @@ const DrivebayBench = (() => {
 
   const showResults = () => {
     live.clear();
+    const chosen = new Set(state.drives.flatMap((key) => byKey.get(key).tests));
     const results = document.getElementById("results");
     if (!results.childElementCount) {
       for (const page of [...new Set(tests.map((test) => test.page))]) {
@@ -358,9 +387,14 @@ const DrivebayBench = (() => {
     }
     for (const section of results.querySelectorAll("[data-test]")) {
       delete section.dataset.ready;
+      section.hidden = lone.has(section.dataset.test) && !chosen.has(section.dataset.test);
       if (!section.dataset.built) section.style.minHeight = "30rem"; // keeps distant sections out of view
       near.unobserve(section);
       near.observe(section);
+    }
+    for (const page of results.children) {
+      page.hidden = !page.querySelector("[data-test]:not([hidden])");
+      document.querySelector(`nav a[href="#${page.id}"]`).parentElement.hidden = page.hidden;
     }
   };
 
@@ -369,7 +403,7 @@ const DrivebayBench = (() => {
   const paint = () => { for (const figure of live) if (figure.isConnected) figure.paint(); };
   // Bars of all tests are printed; charts where they have been loaded.
   follow(paint, () => {
-    document.querySelectorAll("[data-test]:not([data-built])").forEach(build);
+    document.querySelectorAll("[data-test]:not([data-built], [hidden])").forEach(build);
     paint();
   });
 
@@ -384,9 +418,13 @@ const DrivebayBench = (() => {
     index(data) {
       ({ reviews, tests, five } = data);
       for (const review of reviews) {
-        review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", review.capacity, review.group, ...review.labels].join(" ").toLowerCase();
+        review.size = sizeOf(review.bytes);
+        review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", capacityOf(review.bytes), review.size, review.form, review.group, ...review.labels].join(" ").toLowerCase();
         byKey.set(review.key, review);
       }
+      const runs = new Map();
+      for (const key of reviews.flatMap((review) => review.tests)) runs.set(key, (runs.get(key) || 0) + 1);
+      if (reviews.length > CHOSEN_MAX) for (const [key, count] of runs) if (count < 2) lone.add(key);
       showChooser();
       start(() => {
         read();

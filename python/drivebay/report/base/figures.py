@@ -50,7 +50,8 @@ def figure_bars(
     rows: list[Bar] = []
     for key, load in loads:
         for run in runs:
-            name = " · ".join(filter(None, (load, run.name))) or _bar_name(run)
+            kind = "simulated" if run.entry.kind == "virtual" else "measured"
+            name = " · ".join(filter(None, (load, run.name))) or kind
             if brief:
                 rows.append(replace(_briefly(run, key), label=name))
             else:
@@ -154,13 +155,6 @@ def detail(figure: Figure) -> str:
 def between(figure: Figure) -> str:
     """Interval as text: "7,300 to 8,600", or why there is none; empty without both."""
     return interval_words(figure.interval, number) or figure.unlike
-
-
-def _bar_name(run: Run) -> str:
-    """Name of a bar: the run, or for a lone run the kind of figure."""
-    if run.name:
-        return run.name
-    return "simulated" if run.entry.kind == "virtual" else "measured"
 
 
 def facts_of(runs: Sequence[Run]) -> Html | None:

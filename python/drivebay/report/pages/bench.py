@@ -23,12 +23,13 @@ from pathlib import Path
 
 from drivebay.analysis import explain, nearest, trust
 from drivebay.analysis.comparable import how
+from drivebay.analysis.rank_keys import TABLE
 from drivebay.report.base.markup import Html, el, script_json, squeezed
 from drivebay.report.base.runs import Entry
 from drivebay.report.base.text import number
 from drivebay.report.pages import review as page
 from drivebay.report.pages.sections import in_order, page_title
-from drivebay.report.peers.competitors import SUITE, suite_tests
+from drivebay.report.peers.competitors import SUITE, peerage_of, suite_tests
 from drivebay.report.peers.digest import STEADINESS, Json, digest
 from drivebay.report.render.page import broken
 from drivebay.results import files
@@ -108,13 +109,11 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
         }
         for variant in sorted(variants, key=lambda w: pages.index(w.test["page"]))
     ]
-    shown = [_review(review) for review in reviews]
-    for review, about in zip(reviews, shown, strict=True):
-        about["values"] |= _near(review, variants)
+    shown = [_review(review, variants) for review in reviews]
     usual = [test for test in tests if test["bars"]]
     counts = {test["key"]: sum(test["key"] in one["values"] for one in shown) for test in usual}
     usual.sort(key=lambda test: 2 * counts[test["key"]] < max(counts.values()))
-    return {"reviews": shown, "tests": tests, "five": _five(usual, variants)}
+    return {"reviews": shown, "tests": [TABLE, *tests], "five": _five(usual, variants)}
 
 
 def _near(review: Shown, variants: Sequence[Variant]) -> Json:
@@ -134,10 +133,9 @@ def _near(review: Shown, variants: Sequence[Variant]) -> Json:
             if not one and bar["key"] != "mean_rate":
                 continue
             depths = one or (test.metric_queue_depths if test.kind == "ladder" else ())
-            phases = [p.workload for p in test.phases]
-            wanted = [load for load in phases if not depths or load.queue_depth in depths]
-            found = [nearest.nearest(loads, nearest.described(load)) for load in wanted]
-            near = [load for load in found if load is not None]
+            phases = [nearest.described(phase.workload) for phase in test.phases]
+            wanted = [load for load in phases if not depths or load["depth"] in depths]
+            near = [load for want in wanted if (load := nearest.nearest(loads, want))]
             if len(near) == len(wanted):
                 value = statistics.mean(nearest.rate(load, bar["unit"]) for load in near)
                 names = ", ".join(dict.fromkeys(load["title"] for load in near))
@@ -153,14 +151,13 @@ def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]
     """
     pages = {variant.key: variant.test["page"] for variant in variants}
     left = dict(FIVE)
-    known: list[list[str]] = []
-    others: list[list[str]] = []
+    ranked = []
     for test in tests:
         page, figure = pages[test["key"]], test["bars"][0]["key"]
         wanted = left.get(page, 0) > 0 and not figure.startswith(ONE_DEPTH)
-        (known if wanted else others).append([test["key"], figure])
+        ranked.append((not wanted, [test["key"], figure]))
         left[page] = left.get(page, 0) - wanted
-    return [*known, *others][:FIGURES]
+    return [figure for _, figure in sorted(ranked, key=lambda pair: pair[0])][:FIGURES]
 
 
 def against(review: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
@@ -181,28 +178,26 @@ def against(review: Shown, others: Sequence[Shown], test_id: str) -> dict[str, l
     return lines
 
 
-def _review(review: Shown) -> Json:
-    about = {name: part for name, part in review.digest.items() if name != "tests"}
+def _review(review: Shown, variants: Sequence[Variant]) -> Json:
+    about = {name: part for name, part in review.digest.items() if name not in ("tests", "keys")}
+    known = peerage_of(review.entry.review.result.target) if review.entry else about
+    market = str(about.get("market", "other"))
     return {
         **about,
         "key": review.key,
         "plot": broken(review.digest["name"], NAME_WIDTH),
+        "form": known.get("form", ""),
         "shipped": review.entry is None,
-        "group": "Reviews" if review.entry else _group(about),
+        "group": "Reviews" if review.entry else f"{market.capitalize()}, {about.get('bus', '')}",
         "tests": list(review.variants.values()),
         "values": {
             variant: {
                 bar["key"]: bar["row"] for bar in review.digest["tests"][name]["bars"] if bar["row"]
             }
             for name, variant in review.variants.items()
-        },
+        }
+        | {**_near(review, variants), TABLE["key"]: review.digest.get("keys", {})},
     }
-
-
-def _group(about: Json) -> str:
-    """Class of a catalog drive: "Client, PCIe"."""
-    market = str(about.get("market", "other"))
-    return f"{market[:1].upper()}{market[1:]}, {about.get('bus', '')}"
 
 
 def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
@@ -232,9 +227,8 @@ def _doubt(review: Shown, test_id: str, key: str) -> str:
 
 def _title(variant: Variant, *, several: bool) -> str:
     test = variant.test
-    if not several:
-        return str(test["title"])
-    return f"{test['title']} ({test['suite']}{', shortened' if test['shortened'] else ''})"
+    way = f" ({test['suite']}{', shortened' if test['shortened'] else ''})" if several else ""
+    return f"{test['title']}{way}"
 
 
 # --- the folder -----------------------------------------------------------------------------------

@@ -34,6 +34,8 @@ from drivebay.results import files
 
 FOLDER = "catalog-results"
 ENDING = ".json.xz"
+# Compression of text: four bits of the last byte predict the next one, its position does not.
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0}]
 AGAIN = "make catalog-results"
 # `Profile.media` of drives without flash.
 IN_PLACE = "written in place"
@@ -62,19 +64,19 @@ def load(folder: Path | None = None, *, beside: Sequence[Json] = ()) -> list[Jso
         known = [{"profile": name, **_peerage(name)} for name in names]
         near = _nearest(known, beside[0])[: NEAR + len(beside)]
         names = {name: names[name] for name in sorted(drive["profile"] for drive in near)}
-    documents = [_unpacked(path) for path in names.values()]
+    documents = [unpacked(path) for path in names.values()]
     return [_known(drive) for drive in documents if drive["format"] == FORMAT]
 
 
 def load_quick(folder: Path | None = None) -> list[Json]:
     """Digests of shortened runs with figures and `loads` only; [] if none are shipped."""
     path = (folder or data.path(FOLDER)) / f"{QUICK}{ENDING}"
-    document = _unpacked(path) if path.exists() else {}
+    document = unpacked(path) if path.exists() else {}
     drives = document["drives"] if document.get("format") == FORMAT else ()
     return [_known(drive) for drive in drives]
 
 
-def _unpacked(path: Path) -> Json:
+def unpacked(path: Path) -> Json:
     document: Json = json.loads(lzma.decompress(path.read_bytes()))
     return document
 
@@ -93,7 +95,7 @@ def write(entry: Entry, folder: Path, fingerprint: Mapping[str, str]) -> Path:
     """
     document = _shipped(entry, fingerprint)
     tests = {test_id: _rounded(test) for test_id, test in document["tests"].items()}
-    return _packed({**document, "tests": tests}, folder / f"{document['profile']}{ENDING}")
+    return packed({**document, "tests": tests}, folder / f"{document['profile']}{ENDING}")
 
 
 def write_quick(reviews: Sequence[tuple[Entry, Mapping[str, str]]], folder: Path) -> Path:
@@ -108,7 +110,7 @@ def write_quick(reviews: Sequence[tuple[Entry, Mapping[str, str]]], folder: Path
             for name, test in document["tests"].items()
         }
         drives.append({**document, "tests": tests, "loads": nearest.loads(entry.review)})
-    return _packed({"format": FORMAT, "drives": drives}, folder / f"{QUICK}{ENDING}")
+    return packed({"format": FORMAT, "drives": drives}, folder / f"{QUICK}{ENDING}")
 
 
 def _shipped(entry: Entry, fingerprint: Mapping[str, str]) -> Json:
@@ -116,9 +118,9 @@ def _shipped(entry: Entry, fingerprint: Mapping[str, str]) -> Json:
     return {"format": FORMAT, "fingerprint": dict(fingerprint), "version": version, **digest(entry)}
 
 
-def _packed(document: Json, path: Path) -> Path:
+def packed(document: Json, path: Path) -> Path:
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    files.replace(path, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+    files.replace(path, lzma.compress(text.encode(), filters=FILTERS))
     return path
 
 
@@ -172,7 +174,7 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
 
 
 def _nearest(known: Sequence[Json], target: Json) -> list[Json]:
-    own = _own_peerage(target)
+    own = peerage_of(target)
     size = float(target["capacity_bytes"])
     bus = own.get("bus") or ("SATA" if "SATA" in interface(target) else "PCIe")
 
@@ -207,29 +209,29 @@ def interface(target: Json) -> str:
 
 def dated(entry: Entry) -> bool:
     """True if release year, market and flash of the drive are known."""
-    return bool(_own_peerage(entry.review.result.target))
+    return bool(peerage_of(entry.review.result.target))
 
 
-def _own_peerage(target: Json) -> Json:
+def peerage_of(target: Json) -> Json:
     """Peerage of a virtual drive by its profile, of a real one by its model in the catalog."""
     profile = target.get("profile")
     known = _peerage(
         str(target["name"]) if profile else drive_of_model(str(target.get("model"))) or ""
     )
     with contextlib.suppress(UserError):  # a profile of another version
-        known = known or (_peerage_of(profiles.from_resolved(profile)) if profile else {})
+        known = known or (_peers_by(profiles.from_resolved(profile)) if profile else {})
     return known
 
 
 def _peerage(drive: str) -> Json:
     """Properties by which peers of a catalog drive are selected; empty for other drives."""
     try:
-        return _peerage_of(profiles.load(drive))
+        return _peers_by(profiles.load(drive))
     except UserError:
         return {}
 
 
-def _peerage_of(profile: profiles.Profile) -> Json:
+def _peers_by(profile: profiles.Profile) -> Json:
     facts = profile.raw["drive"]
     if "released" not in facts:
         return {}
@@ -241,6 +243,7 @@ def _peerage_of(profile: profiles.Profile) -> Json:
         "cells": profile.media.partition(",")[0],
         "released": year + month / 12,
         "bytes": profile.capacity_bytes,
+        "form": facts.get("form_factor", {}).get("value", "").partition(",")[0],
         "model": re.sub(r" ?\d[\d.]* [GT]B", "", str(profile.title)),
         "stand_in": profile.stand_in or "",
     }
@@ -274,12 +277,10 @@ def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
     """Shipped drives that ran a test in the same way, each with its digest of the test. Shorter
     idle times of a real drive make no difference.
     """
-    ways = {how(test)}
-    for known in suite_tests():
-        if known.id == test.id:
-            forms = (known, known.shortened())
-            real = how(test.in_real_time())
-            ways |= {how(form) for form in forms if how(form.in_real_time()) == real}
+    real = how(test.in_real_time())
+    alike = [known for known in suite_tests() if known.id == test.id]
+    forms = [form for known in alike for form in (known, known.shortened())]
+    ways = {how(test), *(how(form) for form in forms if how(form.in_real_time()) == real)}
     return [
         (drive, drive["tests"][test.id])
         for drive in shipped

@@ -13,9 +13,10 @@ from drivebay.analysis import Measured, Review, explain
 from drivebay.analysis.comparable import how
 from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
+from drivebay.analysis.rank_keys import drive_bytes, rank_keys
 from drivebay.report import kinds
 from drivebay.report.base import figures
-from drivebay.report.base.runs import Entry, bench_run, capacity, drive_title
+from drivebay.report.base.runs import Entry, bench_run, drive_title
 from drivebay.report.base.text import number
 from drivebay.report.kinds.generic import BARS_MAX
 from drivebay.report.render.page import encoded
@@ -40,8 +41,11 @@ def digest(entry: Entry) -> Json:
         "profile": unchanged(review),
         "kind": entry.kind,
         "suite": result.suite.title,
-        "capacity": capacity(review),
-        "bytes": int(result.target["capacity_bytes"]),
+        "bytes": int(drive_bytes(review)),
+        "keys": {
+            key: [value, None, None, f"{sign}{number(value)}", words]
+            for key, (value, words, sign) in rank_keys(review).items()
+        },
         "labels": labels,
         "stand_in": entry.stand_in,
         "tests": {

@@ -1,7 +1,7 @@
 """Charts of a digest with fewer digits.
 
-Every number is rounded to a fraction of a pixel of its axis, in every view that shows it: no point
-moves by half a pixel. A vertical zoom would show the steps, but drivebay's charts zoom in time
+Every number is rounded to at most a pixel of its axis, in every view that shows it: no point moves
+by more than half a pixel. A vertical zoom would show the steps, but drivebay's charts zoom in time
 only.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 Json = dict[str, Any]
 # Maximum distance of neighbouring rounded values.
-STEP_PX = 0.75
+STEP_PX = 1.0
 # Width of a wide chart in a wide window, without its margins.
 WIDTH_PX = 1250
 # Part of a chart's height above and below its panes.
