@@ -16,26 +16,29 @@ from pathlib import Path
 from typing import Any
 
 from drivebay import drive
-from drivebay.library.fleet import Shape, Stream, amplified
+from drivebay.lab.fleet import IN_SEQUENCE, Load, Stream, amplified
+from drivebay.library.drives import Drive
 
 PACE = 100e6
 """Bytes written per second: slow enough for all drives to keep up with the streams' shares."""
 
 
-def shape_of(pair: dict[str, Any]) -> Shape:
-    """The load of a pair."""
+def load_of(pair: dict[str, Any], what: Drive) -> Load:
+    """The load of a pair on its drive."""
     streams = [
         Stream(
-            is_sequential=stream.get("in_sequence", False),
-            begin=stream["span"][0],
-            end=stream["span"][1],
-            share=stream["share"],
-            sizes={stream.get("size", 4096): 100},
-            offsets=stream.get("offsets", "uniform"),
+            stream["share"],
+            tuple(stream["span"]),
+            IN_SEQUENCE
+            if stream.get("in_sequence")
+            else {
+                "block_bytes": stream.get("size", 4096),
+                "offsets": stream.get("offsets", "uniform"),
+            },
         )
         for stream in pair["stream"]
     ]
-    return Shape(tuple(streams), PACE, 0.0, 0)
+    return Load({}, streams, PACE, 0.0, what.capacity_bytes * pair.get("fill", 1.0))
 
 
 def main() -> None:
@@ -49,17 +52,11 @@ def main() -> None:
         what = drive(pair["drive"]).with_(*pair.get("set", ()))
         for key, handles in (("published", False), ("published_handles", True)):
             if key in pair and asked in pair["name"]:
-                found = amplified(
-                    what,
-                    shape_of(pair),
-                    fill=pair.get("fill", 1.0),
-                    written_per_s=PACE,
-                    handles=handles,
-                )
-                error = found.waf / pair[key] - 1
+                waf, *_, note = amplified(what, load_of(pair, what), 1, handles=handles)
+                error = waf / pair[key] - 1
                 errors.append(abs(error))
                 cells = (pair["name"], "yes" if handles else "no", f"{pair[key]:.2f}")
-                print(f"| {' | '.join(cells)} | {found.waf:.2f} | {error:+.0%} | {found.note} |")
+                print(f"| {' | '.join(cells)} | {waf:.2f} | {error:+.0%} | {note} |")
     print(f"\nmedian error {statistics.median(errors):.0%}")
 
 

@@ -18,6 +18,7 @@ PANELS = {
         "open",
         "compare",
         "rank",
+        "fleet",
         "drives",
         "suites",
         "new-drive",
