@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from drivebay import drive
-from drivebay.lab.fleet import IN_SEQUENCE, Load, Stream, amplified
 from drivebay.library.drives import Drive
+from drivebay.library.fleet import IN_SEQUENCE, Load, Stream, amplified
 
 PACE = 100e6
 """Bytes written per second: slow enough for all drives to keep up with the streams' shares."""

@@ -51,7 +51,7 @@ def fleet(
     from drivebay import library, report
     from drivebay.cli.progress import status
     from drivebay.definitions import profiles
-    from drivebay.lab import fleet as model
+    from drivebay.library import fleet as model
     from drivebay.report.pages import fleet as page
 
     is_log = {path: path.suffix == ".json" for path in files}

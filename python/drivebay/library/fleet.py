@@ -24,12 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from drivebay import traces
+from drivebay._core import Control
 from drivebay.analysis import fidelity
-from drivebay.common.errors import Interrupted, UserError
+from drivebay.common import threads
+from drivebay.common.errors import UserError
 from drivebay.definitions.scaling import with_capacity
 from drivebay.definitions.suites.loads import for_ranks
-from drivebay.lab import fleet_logs
-from drivebay.lab.pool import Pool, Worker
+from drivebay.library import fleet_logs
 from drivebay.library.drives import FILL, REST_S, Drive
 from drivebay.library.life import DAY_S, rated, writable
 from drivebay.library.load import Workload, jobs_of
@@ -179,7 +180,13 @@ def smallest_bytes(drive: Drive) -> int:
 
 
 def amplified(
-    drive: Drive, load: Load, count: int, *, handles: bool, seed: int = 1
+    drive: Drive,
+    load: Load,
+    count: int,
+    *,
+    handles: bool,
+    seed: int = 1,
+    control: Control | None = None,
 ) -> tuple[float, float, float, float, str]:
     """Simulates one of `count` drives that share a load until it is steady, with a placement handle
     for each stream or without: write amplification by mapping units and by bytes, power without
@@ -192,7 +199,7 @@ def amplified(
     device = small.device(seed=seed)
     data = int(load.data_bytes / count / ranks)
     data = min(small.capacity_bytes, data) // BLOCK_BYTES * BLOCK_BYTES
-    device._run(FILL.model_copy(update={"bytes": data, "span_bytes": data}))
+    device._run(FILL.model_copy(update={"bytes": data, "span_bytes": data}), control=control)
     device.rest(REST_S)
     energy_j = device.counters().energy_j
     device.rest(REST_S)
@@ -214,7 +221,7 @@ def amplified(
     if reads := load.read_per_s / load.written_per_s * pace / 1e6:
         ends = {"span_bytes": data, "rate_mb_per_s": reads, "duration_s": WRITES * data / pace}
         jobs["read"] = Workload(read_percent=100, block_bytes=32 * 1024, **ends)
-    cores = device._core.run_jobs(jobs_of(jobs, seed, seed, small.capacity_bytes)[1])
+    cores = device._core.run_jobs(jobs_of(jobs, seed, seed, small.capacity_bytes)[1], control)
     core = max(cores, key=lambda one: one.end_ns)
     seconds = [len(core.host_pages) * part // 4 - 1 for part in (2, 3, 4)]
     columns = core.host_pages, core.placed_pages
@@ -241,21 +248,29 @@ def estimates(
     """
     found: dict[str, list[dict[str, Any]]] = {drive.name: [] for drive in drives}
     refused: dict[str, str] = {}
+    control, queue = Control(), list(reversed(drives))
 
-    def measure(_: Worker, drive: Drive) -> None:
-        try:
-            for handles in (False, True)[: max(len(load.streams) for load in fleet)]:
-                found[drive.name].append(_estimate(drive, fleet, handles, seed))
-        except UserError as problem:
-            refused[drive.name] = problem.message
-        ended(drive.name)
+    def work() -> None:
+        while queue:
+            drive = queue.pop()
+            try:
+                for handles in (False, True)[: max(len(load.streams) for load in fleet)]:
+                    found[drive.name].append(_estimate(drive, fleet, handles, seed, control))
+            except UserError as problem:
+                refused[drive.name] = problem.message
+            ended(drive.name)
 
-    interrupted = Interrupted("interrupted", "name fewer drives: --drives NAMES")
-    Pool(os.cpu_count() or 1).run(drives, measure, interrupted=interrupted)
+    def stop() -> None:
+        queue.clear()
+        control.cancel()
+
+    threads.together([work] * min(len(drives), os.cpu_count() or 1), stop=stop)
     return [row for rows in found.values() for row in rows], refused
 
 
-def _estimate(drive: Drive, fleet: Sequence[Load], handles: bool, seed: int) -> dict[str, Any]:
+def _estimate(
+    drive: Drive, fleet: Sequence[Load], handles: bool, seed: int, control: Control
+) -> dict[str, Any]:
     known: dict[str, tuple[float, float, float, float, str]] = {}
     cycles = drive.raw.get("reliability", {}).get("block_life_cycles", {"value": 1.0})
     ends = np.array(cycles.get("range", (cycles["value"],) * 2)) / cycles["value"]
@@ -268,7 +283,8 @@ def _estimate(drive: Drive, fleet: Sequence[Load], handles: bool, seed: int) -> 
         data = round(20 * load.data_bytes / count / drive.capacity_bytes)
         key = f"{load.streams}, {data}, {math.log2(pace / count):.0f}"
         if key not in known:
-            known[key] = amplified(drive, load, count, handles=handles, seed=seed)
+            more = {"handles": handles, "seed": seed, "control": control}
+            known[key] = amplified(drive, load, count, **more)
         waf, waf_bytes, idle_w, joules, note = known[key]
         notes.add(note)
         a_day = load.use["written_per_day"] or math.nan

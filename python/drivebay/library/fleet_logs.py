@@ -89,25 +89,31 @@ def _use(name: str, logs: list[Log]) -> Log:
                     "name logs in the order of time; a replaced drive needs a folder of its own",
                 )
 
-    def per_day(known: list[Log], key: str) -> float | None:
-        clock, hour = ("at_s", 3600) if timed and len(known) > 1 else ("power_on_h", 1)
-        known = [{key: 0, clock: 0}, *(log for log in known if clock in log)][-len(known) :]
-        hours = (known[-1][clock] - known[0][clock]) / hour if len(known) > 1 else 0
-        return (known[-1][key] - known[0][key]) / hours * 24 if hours else None
+    clock, hour = ("at_s", 3600) if timed and len(logs) > 1 else ("power_on_h", 1)
+
+    def per_day(key: str, first: Log, last: Log) -> float | None:
+        hours = (last[clock] - first[clock]) / hour
+        return (last[key] - first[key]) / hours * 24 if hours else None
+
+    def over_all(key: str) -> float | None:
+        known = [log for log in rows[key] if clock in log]
+        new = {key: 0.0, clock: 0.0}
+        return per_day(key, known[0] if len(known) > 1 else new, known[-1]) if known else None
 
     def newest(key: str) -> float | None:
         return next((log[key] for log in reversed(logs) if key in log), None)
 
-    steps = [per_day([*pair], "written_bytes") for pair in pairwise(rows["written_bytes"])]
+    pairs = pairwise(log for log in rows["written_bytes"] if clock in log)
+    steps = [per_day("written_bytes", *pair) for pair in pairs]
     known = [step for step in steps if step is not None]
     media, written = newest("media_bytes"), newest("written_bytes")
     return {
         "name": name,
         "names": sorted({name, *(name_of(log["path"]) for log in logs)}),
         "logs": len(logs),
-        "written_per_day": per_day(rows["written_bytes"], "written_bytes"),
+        "written_per_day": over_all("written_bytes"),
         "written_range": [min(known), max(known)] if len(known) > 1 else None,
-        "read_per_day": per_day(rows["read_bytes"], "read_bytes"),
+        "read_per_day": over_all("read_bytes"),
         "capacity_bytes": newest("capacity_bytes"),
         "data_bytes": newest("data_bytes") or newest("capacity_bytes"),
         "waf": media / written if media and written else None,
