@@ -52,7 +52,7 @@ def main() -> None:
         what = drive(pair["drive"]).with_(*pair.get("set", ()))
         for key, handles in (("published", False), ("published_handles", True)):
             if key in pair and asked in pair["name"]:
-                waf, *_, note = amplified(what, load_of(pair, what), 1, handles=handles)
+                waf, *_, note = amplified(what, load_of(pair, what), 1, handles, 1)
                 error = waf / pair[key] - 1
                 errors.append(abs(error))
                 cells = (pair["name"], "yes" if handles else "no", f"{pair[key]:.2f}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,39 +55,28 @@ def fleet(
     from drivebay.library import fleet as model
     from drivebay.report.pages import fleet as page
 
-    is_log = {path: path.suffix == ".json" for path in files}
-    loads = model.loads(list(filter(is_log.get, files)), [f for f in files if not is_log[f]])
+    logs = [path for path in files if path.suffix == ".json"]
+    loads = model.loads(logs, [path for path in files if path not in logs])
     names = drives.split(",") if drives else profiles.names()
     chosen = [library.drive(name.strip()) for name in dict.fromkeys(names)]
     large = {d.name for d in chosen if not drives and model.smallest_bytes(d) > LARGE_BYTES}
     with status(every_s=5) as tell:
-        rows, refused = model.estimates(
-            [drive for drive in chosen if drive.name not in large],
-            loads,
-            seed=seed,
-            ended=lambda drive: tell(f"fleet: {drive}, one of {len(chosen)} drives"),
-        )
+        left = [drive for drive in chosen if drive.name not in large]
+        rows, refused = model.estimates(left, loads, seed, lambda name: tell(f"fleet: {name}"))
     if not rows:
         raise UserError(f"no drive can run it: {refused}", "name other drives: --drives NAMES")
     refused |= dict.fromkeys(large, "it takes minutes: name it with --drives")
     notes = [f"{name} is left out: {reason}" for name, reason in refused.items()]
     unknown = [load.use["name"] for load in loads if load.use["written_per_day"] is None]
     notes += [f"{name}: no log tells the bytes written per day" for name in unknown]
-    heads = (
-        "drive",
-        "placement",
-        "drives",
-        *(head for pair in FIGURES.values() for head in pair),
-        "",
-    )
+    heads = ("drive", "placement", "drives", *itertools.chain(*FIGURES.values()), "")
     cells = [_cells(row) for row in rows]
     uses = [(*map(_text, load.use.values()), f"{load.streams}") for load in loads]
     tables = {"Summary": [heads, *cells], "Use": [(*loads[0].use, "streams"), *uses]}
     place = report.write_fleet(page.render(tables, notes), out)
     say_notes(notes)
     if as_json:
-        fleet = [asdict(load) for load in loads]
-        print_json({"drives": rows, "fleet": fleet, "left": refused, "page": str(place)})
+        print_json({"drives": rows, "fleet": [*map(asdict, loads)], "left": refused})
     else:
         table(heads, cells, right=range(2, len(heads) - 1))
         print(f"page    {short(place)}")

@@ -119,7 +119,7 @@ def _load(use: dict[str, Any], path: Path) -> Load:
     streams = _streams(at[writes], size[writes], end, int(size[op == 2].sum()))
     seconds = max(np.ptp(time) / 1e9, 1e-3)
     paces = (use["written_per_day"], size[writes]), (use["read_per_day"], size[op == 0])
-    rates = [own.sum() / seconds if known is None else known / DAY_S for known, own in paces]
+    rates = [known[0] / DAY_S if known else own.sum() / seconds for known, own in paces]
     return Load(use, streams, *map(float, rates), use["data_bytes"] or end)
 
 
@@ -180,13 +180,7 @@ def smallest_bytes(drive: Drive) -> int:
 
 
 def amplified(
-    drive: Drive,
-    load: Load,
-    count: int,
-    *,
-    handles: bool,
-    seed: int = 1,
-    control: Control | None = None,
+    drive: Drive, load: Load, count: int, handles: bool, seed: int, control: Control | None = None
 ) -> tuple[float, float, float, float, str]:
     """Simulates one of `count` drives that share a load until it is steady, with a placement handle
     for each stream or without: write amplification by mapping units and by bytes, power without
@@ -235,11 +229,7 @@ def amplified(
 
 
 def estimates(
-    drives: Sequence[Drive],
-    fleet: Sequence[Load],
-    *,
-    seed: int = 1,
-    ended: Callable[[str], None] = lambda drive: None,
+    drives: Sequence[Drive], fleet: Sequence[Load], seed: int, ended: Callable[[str], object]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Figures of each drive in the place of the fleet's, without and with placement, each with the
     ends of its interval; and the reasons for drives that cannot run the loads. Years are those of
@@ -283,20 +273,17 @@ def _estimate(
         data = round(20 * load.data_bytes / count / drive.capacity_bytes)
         key = f"{load.streams}, {data}, {math.log2(pace / count):.0f}"
         if key not in known:
-            more = {"handles": handles, "seed": seed, "control": control}
-            known[key] = amplified(drive, load, count, **more)
+            known[key] = amplified(drive, load, count, handles, seed, control)
         waf, waf_bytes, idle_w, joules, note = known[key]
         notes.add(note)
-        a_day = load.use["written_per_day"] or math.nan
-        spread = np.array([a_day, *(load.use["written_range"] or (a_day, a_day))]) / a_day
-        watts = count * idle_w + joules * pace * np.nan_to_num(spread, nan=1.0)
-        totals += [count, pace, pace * waf, *watts]
+        per_day = np.array(load.use["written_per_day"] or [pace * DAY_S] * 3)
+        totals += [count, pace, pace * waf, *(count * idle_w + joules * per_day / DAY_S)]
         amounts = {"rated": tb and tb * 1e12, "flash": writable(drive, waf, waf_bytes)}
         for name, amount in amounts.items():
-            if amount and a_day > 0:
-                value = amount * count / a_day / 365.25
-                by_model = ends / error[::-1] if name == "flash" else np.ones(2)
-                years[name].append([value, *(value * by_model / spread[[2, 1]]).tolist()])
+            if amount and load.use["written_per_day"] and per_day.all():
+                factors = ends / error[::-1] if name == "flash" else np.ones(2)
+                own = amount * count / 365.25 / per_day[[0, 2, 1]] * [1.0, *factors]
+                years[name].append(own.tolist())
     waf = totals[2] / totals[1]
     return {
         "drive": drive.name,

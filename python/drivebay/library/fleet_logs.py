@@ -36,11 +36,16 @@ def name_of(path: Path) -> str:
 
 
 def uses(paths: Sequence[Path]) -> list[Log]:
-    """Use of each drive: its name, number of logs, highest temperature_c, newest capacity_bytes and
-    data_bytes, bytes written_per_day and read_per_day (from the first log to the last; over the
-    whole life if there is one log), written_range (lowest and highest between two logs) and waf;
-    None where no log has the counter. Logs belong together by serial number, else by name. Raises
-    UserError if a file is no log, or a counter is lower than in an earlier log.
+    """Use of each drive: its name, other names, number of logs, newest temperature_c,
+    capacity_bytes and data_bytes (in use), waf by media_bytes over its life, and bytes
+    written_per_day and read_per_day: from the first log to the last (over the whole life if there
+    is one log), lowest and highest between two logs. None where no log has the counter. Logs belong
+    together by serial number, else by name.
+
+    Raises
+    ------
+    UserError
+        If a file is no log, or a counter is lower than in an earlier log.
     """
     drives: dict[str, list[Log]] = {}
     for path in paths:
@@ -61,7 +66,7 @@ def _read(path: Path) -> Log:
     ours = smart.smartctl_figures if "smartctl.exit_status" in flat else smart.nvme_figures
     log: Log = dict(ours(table)) if isinstance(table, dict) else {}
     for place in PLACES.keys() & flat.keys():
-        if (number := smart._number(flat[place])) is not None:
+        if (number := smart.number(flat[place])) is not None:
             log[PLACES[place][0]] = number * PLACES[place][1]
     if not log.keys() & {*COUNTERS}:
         raise UserError(f"{path} has no counter of a health log", hint)
@@ -91,33 +96,25 @@ def _use(name: str, logs: list[Log]) -> Log:
 
     clock, hour = ("at_s", 3600) if timed and len(logs) > 1 else ("power_on_h", 1)
 
-    def per_day(key: str, first: Log, last: Log) -> float | None:
-        hours = (last[clock] - first[clock]) / hour
-        return (last[key] - first[key]) / hours * 24 if hours else None
-
-    def over_all(key: str) -> float | None:
-        known = [log for log in rows[key] if clock in log]
-        new = {key: 0.0, clock: 0.0}
-        return per_day(key, known[0] if len(known) > 1 else new, known[-1]) if known else None
+    def per_day(key: str) -> list[float] | None:
+        known = [(log[clock] / hour, log[key]) for log in rows[key] if clock in log]
+        known = [(0.0, 0.0), *known] if len(known) == 1 else known
+        steps = [*pairwise(known), *zip(known[:1], known[-1:], strict=True)]
+        rates = [24 * (b[1] - a[1]) / (b[0] - a[0]) for a, b in steps if b[0] > a[0]]
+        return [rates[-1], min(rates), max(rates)] if rates else None
 
     def newest(key: str) -> float | None:
         return next((log[key] for log in reversed(logs) if key in log), None)
 
-    pairs = pairwise(log for log in rows["written_bytes"] if clock in log)
-    steps = [per_day("written_bytes", *pair) for pair in pairs]
-    known = [step for step in steps if step is not None]
     media, written = newest("media_bytes"), newest("written_bytes")
     return {
         "name": name,
         "names": sorted({name, *(name_of(log["path"]) for log in logs)}),
         "logs": len(logs),
-        "written_per_day": over_all("written_bytes"),
-        "written_range": [min(known), max(known)] if len(known) > 1 else None,
-        "read_per_day": over_all("read_bytes"),
+        "written_per_day": per_day("written_bytes"),
+        "read_per_day": per_day("read_bytes"),
         "capacity_bytes": newest("capacity_bytes"),
         "data_bytes": newest("data_bytes") or newest("capacity_bytes"),
         "waf": media / written if media and written else None,
-        "temperature_c": max(
-            (log["temperature_c"] for log in logs if "temperature_c" in log), default=None
-        ),
+        "temperature_c": newest("temperature_c"),
     }
