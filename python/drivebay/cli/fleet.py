@@ -66,7 +66,7 @@ def fleet(
     if not rows:
         raise UserError(f"no drive can run it: {refused}", "name other drives: --drives NAMES")
     refused |= dict.fromkeys(large, "it takes minutes: name it with --drives")
-    notes = [f"{name} is left out: {reason}" for name, reason in refused.items()]
+    notes = [f"{name} lacks a row: {reason}" for name, reason in refused.items()]
     unknown = [load.use["name"] for load in loads if load.use["written_per_day"] is None]
     notes += [f"{name}: no log tells the bytes written per day" for name in unknown]
     heads = ("drive", "placement", "drives", *itertools.chain(*FIGURES.values()), "")

@@ -43,8 +43,10 @@ WRITES, STEADY = 5.0, 0.05
 """Writes of the whole data that are simulated, of which the last quarter is measured, and largest
 change of amplification from the third quarter to the last.
 """
-LEAST_BYTES_PER_S = 2e6
-"""Least simulated pace."""
+LEAST_BYTES_PER_S, QUEUE_DEPTH, READ_BYTES = 2e6, 8, 32 * 1024
+"""Least simulated pace; outstanding requests of each stream, of which SATA allows 32 in all; guess:
+size of reads.
+"""
 RUN_BYTES, OPEN_RUNS = 8 * 2**20, 256
 """Length from which consecutive writes are a sequential stream, and number of runs that may be
 continued at the same time.
@@ -211,10 +213,13 @@ def amplified(
             rate_mb_per_s=pace * stream.share / 1e6,
             bytes=int(WRITES * data * stream.share),
             handle=number * handles,
+            queue_depth=QUEUE_DEPTH,
         )
     if reads := load.read_per_s / load.written_per_s * pace / 1e6:
         ends = {"span_bytes": data, "rate_mb_per_s": reads, "duration_s": WRITES * data / pace}
-        jobs["read"] = Workload(read_percent=100, block_bytes=32 * 1024, **ends)
+        jobs["read"] = Workload(
+            read_percent=100, block_bytes=READ_BYTES, queue_depth=QUEUE_DEPTH, **ends
+        )
     cores = device._core.run_jobs(jobs_of(jobs, seed, seed, small.capacity_bytes)[1], control)
     core = max(cores, key=lambda one: one.end_ns)
     seconds = [len(core.host_pages) * part // 4 - 1 for part in (2, 3, 4)]
