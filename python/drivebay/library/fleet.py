@@ -51,7 +51,10 @@ RUN_BYTES, OPEN_RUNS = 8 * 2**20, 256
 """Length from which consecutive writes are a sequential stream, and number of runs that may be
 continued at the same time.
 """
-BLOCK_BYTES = 128 * 1024
+LEAST_SHARE = 0.001
+"""Least share of the bytes of a stream."""
+BLOCK_BYTES, LEAST_BYTES, LEAST_SPAN = 128 * 1024, 2**26, 2**23
+"""Alignment, and least bytes of the data and of a stream's span, on a scaled drive."""
 IN_SEQUENCE = {"pattern": "sequential", "block_bytes": BLOCK_BYTES, "offsets": "uniform"}
 THETAS = np.arange(0.05, 4.0, 0.05)[:, None]
 """Exponents of Zipf's law that are tried."""
@@ -122,7 +125,7 @@ def _load(use: dict[str, Any], path: Path) -> Load:
     seconds = max(np.ptp(time) / 1e9, 1e-3)
     paces = (use["written_per_day"], size[writes]), (use["read_per_day"], size[op == 0])
     rates = [known[0] / DAY_S if known else own.sum() / seconds for known, own in paces]
-    return Load(use, streams, *map(float, rates), use["data_bytes"] or end)
+    return Load(use, streams, max(1.0, rates[0]), float(rates[1]), use["data_bytes"] or end)
 
 
 def _streams(at: Ints, size: Ints, end: int, trimmed: int) -> list[Stream]:
@@ -139,9 +142,10 @@ def _streams(at: Ints, size: Ints, end: int, trimmed: int) -> list[Stream]:
     whole, is_long = np.array(runs), np.array(runs)[:, 1] >= RUN_BYTES
     found, free = [], [(0, end)]
     for some in (whole[~is_long], whole[is_long]):
-        if not len(some):
+        amount = some[:, 1].sum()
+        if amount < LEAST_SHARE * size.sum():
             continue
-        amount, low, high = some[:, 1].sum(), int(some[:, 0].min()), int(some.sum(axis=1).max())
+        low, high = int(some[:, 0].min()), int(some.sum(axis=1).max())
         fields = IN_SEQUENCE
         if some[0, 1] < RUN_BYTES:
             block = 2 ** round(math.log2(np.clip(np.median(some[:, 1]), 4096, 2**20)))
@@ -186,14 +190,14 @@ def amplified(
 ) -> tuple[float, float, float, float, str]:
     """Simulates one of `count` drives that share a load until it is steady, with a placement handle
     for each stream or without: write amplification by mapping units and by bytes, power without
-    commands, energy per byte written, and a reason for doubt. Raises UserError if the drive cannot
-    run the load.
+    commands and with the load, and a reason for doubt. Raises UserError if the drive cannot run the
+    load.
     """
     small = Drive(with_capacity(drive, smallest_bytes(drive)).raw)
     ranks = round(drive.capacity_bytes / small.capacity_bytes)
     small = small.with_(fdp=f"{max(2, len(load.streams))}:initial") if handles else small
     device = small.device(seed=seed)
-    data = int(load.data_bytes / count / ranks)
+    data = max(LEAST_BYTES, int(load.data_bytes / count / ranks))
     data = min(small.capacity_bytes, data) // BLOCK_BYTES * BLOCK_BYTES
     device._run(FILL.model_copy(update={"bytes": data, "span_bytes": data}), control=control)
     device.rest(REST_S)
@@ -204,7 +208,7 @@ def amplified(
     jobs = {}
     for number, stream in enumerate(load.streams):
         begin, end = (int(data * edge) // BLOCK_BYTES * BLOCK_BYTES for edge in stream.span)
-        span = min(data, max(end - begin, 2**23))
+        span = max(end - begin, LEAST_SPAN)
         offsets = for_ranks(stream.fields["offsets"], ranks)
         jobs[f"{number}"] = Workload(
             **stream.fields | {"offsets": offsets},
@@ -215,10 +219,11 @@ def amplified(
             handle=number * handles,
             queue_depth=QUEUE_DEPTH,
         )
-    if reads := load.read_per_s / load.written_per_s * pace / 1e6:
-        ends = {"span_bytes": data, "rate_mb_per_s": reads, "duration_s": WRITES * data / pace}
+    if load.read_per_s > 1:
+        ends = {"span_bytes": data, "duration_s": WRITES * data / pace, "queue_depth": QUEUE_DEPTH}
+        rate = load.read_per_s / count / 1e6
         jobs["read"] = Workload(
-            read_percent=100, block_bytes=READ_BYTES, queue_depth=QUEUE_DEPTH, **ends
+            read_percent=100, block_bytes=READ_BYTES, rate_mb_per_s=rate, **ends
         )
     cores = device._core.run_jobs(jobs_of(jobs, seed, seed, small.capacity_bytes)[1], control)
     core = max(cores, key=lambda one: one.end_ns)
@@ -228,9 +233,8 @@ def amplified(
     last = slice(seconds[1] + 1, None)
     before, waf = (programmed / pages).tolist()
     waf_bytes = programmed[1] * 4096 / sum(int(one.write_bytes[last].sum()) for one in cores)
-    joules = max(0.0, float(core.power_w[last].mean()) - idle_w) / pace
     note = f"not steady: {before:.2f}, then {waf:.2f}" if abs(waf / before - 1) > STEADY else ""
-    return waf, float(waf_bytes), idle_w, joules, note
+    return waf, float(waf_bytes), idle_w, float(core.power_w[last].mean()), note
 
 
 def estimates(
@@ -279,15 +283,17 @@ def _estimate(
         key = f"{load.streams}, {data}, {math.log2(pace / count):.0f}"
         if key not in known:
             known[key] = amplified(drive, load, count, handles, seed, control)
-        waf, waf_bytes, idle_w, joules, note = known[key]
+        waf, waf_bytes, idle_w, power_w, note = known[key]
         notes.add(note)
         per_day = np.array(load.use["written_per_day"] or [pace * DAY_S] * 3)
-        totals += [count, pace, pace * waf, *(count * idle_w + joules * per_day / DAY_S)]
+        busier = per_day / per_day[0] if per_day[0] else np.ones(3)
+        totals += [count, pace, pace * waf, *(count * (idle_w + (power_w - idle_w) * busier))]
         amounts = {"rated": tb and tb * 1e12, "flash": writable(drive, waf, waf_bytes)}
         for name, amount in amounts.items():
-            if amount and load.use["written_per_day"] and per_day.all():
+            if amount and load.use["written_per_day"] and per_day[0]:
                 factors = ends / error[::-1] if name == "flash" else np.ones(2)
-                own = amount * count / 365.25 / per_day[[0, 2, 1]] * [1.0, *factors]
+                with np.errstate(divide="ignore"):  # nothing was written between two logs
+                    own = amount * count / 365.25 / per_day[[0, 2, 1]] * [1.0, *factors]
                 years[name].append(own.tolist())
     waf = totals[2] / totals[1]
     return {
