@@ -26,6 +26,7 @@ CASES = {
     "open": "a",
     "compare": "a b",
     "rank": "jobs.fio --drives sm951-nvme-128 --fresh",
+    "fleet": "log.json light.csv --drives sm951-nvme-128",
     "drives": "",
     "suites": "",
     "new-drive": "mine --like sm951-ahci-512",
@@ -48,7 +49,7 @@ CASES = {
     "doctor": "",
 }
 """Words with which a command runs for a moment; `a` and `b` are results."""
-SLOW = ("rank", "size", "age", "array", "validate", "prepare")
+SLOW = ("rank", "fleet", "size", "age", "array", "validate", "prepare")
 ELSEWHERE = {
     "check-trim": "test_trim.py",
     "trace record": "test_trace_record.py",
@@ -102,6 +103,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared")
     shutil.copy(here.DATA / "fio/3.39-answers.json", folder / "fio.json")
     (folder / "jobs.fio").write_text("[reads]\nrw=randread\nruntime=1\ntime_based")
+    log = {"power_on_hours": 100, "data_units_written": 10**6}
+    (folder / "log.json").write_text(json.dumps(log))
     made_result.make(folder / "a", only=("random-read",))
     done = here.drivebay(
         *["trace", "synth", "light", "--scale", "0.001", "--out", "light.csv"], cwd=folder

@@ -35,7 +35,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "analysis": {"definitions", "results"},
     "report": {"analysis", "definitions", "results"},
     "review": {"analysis", "definitions", "report", "results", "targets"},
-    "library": {"_core", "analysis", "definitions", "targets"},
+    "library": {"_core", "analysis", "definitions", "targets", "traces"},
     "lab": {"_core", "analysis", "definitions", "report", "results", "review", "targets"},
     "cli": {
         "analysis",

@@ -21,7 +21,7 @@ from drivebay.report.peers import competitors
 from drivebay.report.peers.digest import Json
 from drivebay.results import files
 
-__all__ = ["competitors", "write", "write_bench", "write_pictures"]
+__all__ = ["competitors", "write", "write_bench", "write_fleet", "write_pictures"]
 
 NAME = "report.html"
 # Start of every generated page; only such files are overwritten.
@@ -64,6 +64,13 @@ def write(
     page = render(entries(reviews), shipped=shipped, quick=quick, remarks=said)
     command = f"drivebay report {shlex.join(map(str, dirs))}"
     return _written(_place(dirs, out), page, command, out)
+
+
+def write_fleet(page: str, out: Path) -> Path:
+    """Writes the page of a fleet (`pages.fleet`). Raises UserError if `out` is not a page of
+    drivebay; EnvironmentProblem if it cannot be written.
+    """
+    return _written(out, page, "drivebay fleet FILES...", out)
 
 
 def _written(place: Path, page: str, command: str, out: Path | None) -> Path:

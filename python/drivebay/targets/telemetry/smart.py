@@ -92,10 +92,10 @@ def nvme_figures(table: Mapping[str, Any]) -> dict[str, float]:
     found = {
         ours: value
         for theirs, ours in _NVME_FIELDS.items()
-        if (value := _number(table.get(theirs))) is not None
+        if (value := number(table.get(theirs))) is not None
         and (value or ours not in NOT_REPORTED_IF_ZERO)
     }
-    if found and (kelvin := _number(table.get("temperature"))) is not None:
+    if found and (kelvin := number(table.get("temperature"))) is not None:
         found["temperature_c"] = kelvin - 273
     for way in ("read", "written"):
         if (units := found.pop(f"data_units_{way}", None)) is not None:
@@ -113,10 +113,10 @@ def _reported(found: dict[str, float]) -> dict[str, float]:
     }
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
     """Returns a JSON number, or one that is written as a string; None for all other values.
 
-    >>> _number(3), _number("340282366920938463463374607431768211455") == 2.0**128, _number("n/a")
+    >>> number(3), number("340282366920938463463374607431768211455") == 2.0**128, number("n/a")
     (3.0, True, None)
     """
     if isinstance(value, str):
@@ -130,7 +130,7 @@ def smartctl_figures(table: Mapping[str, Any]) -> dict[str, float]:
     """
     nvme = table.get("nvme_smart_health_information_log")
     if isinstance(nvme, dict):
-        celsius = _number(nvme.get("temperature"))
+        celsius = number(nvme.get("temperature"))
         rest = nvme_figures({key: value for key, value in nvme.items() if key != "temperature"})
         return rest if celsius is None else _reported(rest | {"temperature_c": celsius})
     found: dict[str, float] = {}
@@ -139,8 +139,8 @@ def smartctl_figures(table: Mapping[str, Any]) -> dict[str, float]:
         if isinstance(value := _inner(row, "raw", "value"), int):
             found[f"attribute_{row.get('id')}_{str(row.get('name', '')).lower()}"] = float(value)
     for place in _NAMES["places"]:
-        if (number := _number(_inner(table, *place["keys"]))) is not None:
-            found[place["name"]] = number * place["factor"]
+        if (value := number(_inner(table, *place["keys"]))) is not None:
+            found[place["name"]] = value * place["factor"]
     protocol = str(_inner(table, "device", "protocol")).lower()
     if not found.get("temperature_c") and "scsi" in protocol:
         found.pop("temperature_c", None)  # as RAID controllers answer for their drives

@@ -1,0 +1,94 @@
+"""`drivebay fleet`: shows what other drives would do under the loads of a fleet."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from drivebay.cli import options
+from drivebay.cli.options import argument, option
+from drivebay.cli.output import known, print_json, say_notes, short, table
+from drivebay.common import units
+from drivebay.common.errors import UserError
+
+LARGE_BYTES = 20e9
+"""Capacity of a scaled drive above which it is left out unless it is named."""
+FIGURES = {
+    "waf": ("WAF", "90 %"),
+    "years_rated": ("years, rated", "by logs"),
+    "years_flash": ("years, flash", "range"),
+    "watts": ("watts", "by logs"),
+}
+
+app = options.Verb()
+
+
+@app.command()
+def fleet(
+    files: list[Path] = argument("FILES...", "Health logs (.json) and block traces."),
+    drives: str = option(
+        "NAMES", "Drives to compare, separated by commas. [default: the catalog]", default=""
+    ),
+    out: Path = option("FILE", "Page to write.", default=Path("fleet.html")),
+    seed: int = option("N", "Seed of the drives.", default=1),
+    as_json: options.Json = False,
+) -> None:
+    """Show amplification, years and watts of other drives under a fleet's loads.
+
+    Logs (nvme smart-log -o json, smartctl -j -a) of several weeks give the bytes
+    written per day, a block trace of a minute the shape of the writes. Logs and
+    traces of a drive have its name: db1-2026-11-01.json, db1.csv. A single trace
+    is that of all drives.
+
+    Examples:
+      drivebay fleet db1-2026-11-01.json db1-2026-11-29.json db1.csv
+      drivebay fleet logs/*.json traces/* --drives pm9a3-960,7450-pro-960 --out plan.html
+
+    Each drive runs with and without placement (a handle for each stream of writes).
+    Intervals and limits: docs/concepts/fleet.md.
+    """
+    from drivebay import library, report
+    from drivebay.cli.progress import status
+    from drivebay.definitions import profiles
+    from drivebay.library import fleet as model
+    from drivebay.report.pages import fleet as page
+
+    logs = [path for path in files if path.suffix == ".json"]
+    loads = model.loads(logs, [path for path in files if path not in logs])
+    names = drives.split(",") if drives else profiles.names()
+    chosen = [library.drive(name.strip()) for name in dict.fromkeys(names)]
+    large = {d.name for d in chosen if not drives and model.smallest_bytes(d) > LARGE_BYTES}
+    with status(every_s=5) as tell:
+        left = [drive for drive in chosen if drive.name not in large]
+        rows, refused = model.estimates(left, loads, seed, lambda name: tell(f"fleet: {name}"))
+    if not rows:
+        raise UserError(f"no drive can run it: {refused}", "name other drives: --drives NAMES")
+    refused |= dict.fromkeys(large, "it takes minutes: name it with --drives")
+    notes = [f"{name} lacks a row: {reason}" for name, reason in refused.items()]
+    unknown = [load.use["name"] for load in loads if load.use["written_per_day"] is None]
+    notes += [f"{name}: no log tells the bytes written per day" for name in unknown]
+    heads = ("drive", "placement", "drives", *itertools.chain(*FIGURES.values()), "")
+    cells = [_cells(row) for row in rows]
+    uses = [(*map(_text, load.use.values()), f"{load.streams}") for load in loads]
+    tables = {"Summary": [heads, *cells], "Use": [(*loads[0].use, "streams"), *uses]}
+    place = report.write_fleet(page.render(tables, notes), out)
+    say_notes(notes)
+    if as_json:
+        print_json({"drives": rows, "fleet": [*map(asdict, loads)], "left": refused})
+    else:
+        table(heads, cells, right=range(2, len(heads) - 1))
+        print(f"page    {short(place)}")
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    cells = [row["drive"], "yes" if row["placement"] else "no", f"{row['drives']}"]
+    for name in FIGURES:
+        value, low, high = row[name]
+        cells += known(value), "" if low == high else f"{known(low)} to {known(high)}"
+    return *cells, row["note"]
+
+
+def _text(value: Any) -> str:
+    return units.si_bytes(int(value)) if isinstance(value, float) and value > 1e6 else f"{value}"
