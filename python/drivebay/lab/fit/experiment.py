@@ -73,6 +73,14 @@ class Observation:
     less: float = 0.0
 
     @property
+    def kind(self) -> str:
+        """Kind of the figure: "rate", "p99" of any direction, "mean_iops"; of a published row
+        "row".
+        """
+        key = self.name.partition("/")[2]
+        return key.partition("@")[0].partition("_read")[0].partition("_write")[0] or "row"
+
+    @property
     def jobs(self) -> tuple[Job, ...]:
         """The jobs that the figure is read from."""
         return tuple(job for job, _ in self.figures)

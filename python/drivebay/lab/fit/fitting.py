@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.lab.fit import search, write
 from drivebay.lab.fit.experiment import Experiment, Job, Observation, fingerprint
-from drivebay.lab.fit.linear import Floats, Identifiability, identifiability
+from drivebay.lab.fit.linear import Floats, Identifiability, identifiability, misfit
 from drivebay.lab.fit.observed import experiment_for
 from drivebay.lab.fit.outcome import Calibration, Estimate, compared, head
 from drivebay.lab.fit.parameters import Parameter, select_parameters, with_values
@@ -103,23 +104,47 @@ def fit(
     >>> twin.identifiability.sentences  # doctest: +SKIP
     """
     start = base if isinstance(base, Profile) else catalog.load(base)
-    _in_range("--evaluations", evaluations, 0, 1_000_000)
-    _in_range("--jobs", jobs, 1, JOBS_MAX)
     _in_range("--seed", seed, 0, SEED_MAX)
-    path = None if out is None else Path(out)
     wanted = experiment_for(data, start, only=only, hold_out=hold_out, seed=seed)
     named = select_parameters(start, parameters)
     if from_middle:
         named = tuple(replace(parameter, start=parameter.value(0.5)) for parameter in named)
+    path = None if out is None else Path(out)
+    return fit_to(
+        wanted,
+        named,
+        path,
+        evaluations=evaluations,
+        jobs=jobs,
+        seed=seed,
+        resume=resume,
+        progress=progress,
+    )
+
+
+def fit_to(
+    wanted: Experiment,
+    named: tuple[Parameter, ...],
+    path: Path | None,
+    *,
+    evaluations: int | None = None,
+    jobs: int | None = None,
+    seed: int = 1,
+    resume: bool = False,
+    progress: Callable[[str, int], None] | None = None,
+) -> Calibration:
+    """Fits these parameters to the experiment's observations; for the rest see `fit`."""
+    _in_range("--evaluations", evaluations, 0, 1_000_000)
+    _in_range("--jobs", jobs, 1, JOBS_MAX)
     journal = Journal()
     if path is not None:
-        _can_be_written(path, resume=resume)
+        can_be_written(path, resume=resume)
         head = {**fingerprint(wanted, named), "search_seed": seed}
         journal.open(Journal.beside(path), head, resume=resume)
     elif resume:
         raise UserError("--resume needs --out, whose folder has the journal", "--out PROFILE.toml")
     go_on = "give the same command again with --resume" if path else "give the same command again"
-    workers = jobs or workers_with_states(start.memory_bytes)
+    workers = jobs or workers_with_states(wanted.base.memory_bytes)
     with contextlib.closing(journal):
         trials = Trials(wanted, named, journal, jobs=workers, hint=go_on)
         return _Fit(wanted, named, trials, seed, evaluations, progress).run(path)
@@ -132,7 +157,8 @@ def _in_range(option: str, value: int | None, low: int, high: int) -> None:
         )
 
 
-def _can_be_written(path: Path, *, resume: bool) -> None:
+def can_be_written(path: Path, *, resume: bool) -> None:
+    """Raises UserError or EnvironmentProblem unless a profile can be written to `path`."""
     if path.suffix != ".toml":
         raise UserError(
             f"--out {path}: a profile's name ends in .toml", f"--out {path.with_suffix('.toml')}"
@@ -172,12 +198,17 @@ class _Fit:
             best = search.local_search(whole, best)
         self._tell("derivatives")
         slopes = derivatives(whole, best)
+        names = [observation.name for observation in whole.observations]
+        residuals = whole.many([best])[0]
+        kinds = [observation.kind for observation in whole.observations]
+        noise = misfit(slopes, np.array([residuals[name] for name in names]), kinds)
+        factors = np.array([noise[kind] for kind in kinds])
         known = identifiability(
             [self.parameters[i] for i in whole.active],
             [best[i] for i in whole.active],
-            [observation.name for observation in whole.observations],
-            [observation.scale for observation in whole.observations],
-            slopes,
+            names,
+            [one.scale * noise[one.kind] for one in whole.observations],
+            slopes / factors[:, None],
         )
         unaffected = tuple(
             f"No figure that was fitted depends on {parameter.name}: it stays as it was."
@@ -185,10 +216,10 @@ class _Fit:
             if i not in whole.active
         )
         known = replace(known, sentences=known.sentences + unaffected)
-        spread = _spread(whole.observations, slopes, known)
+        spread = _spread(whole.observations, slopes, known, noise)
         if held_out := self._held_out(whole):
             self._tell("intervals")
-            spread |= _spread(held_out.observations, derivatives(held_out, best), known)
+            spread |= _spread(held_out.observations, derivatives(held_out, best), known, noise)
         self._tell("check at full length")
         return self._result(best, known, spread, whole.active, out)
 
@@ -206,6 +237,7 @@ class _Fit:
             self.start,
             self.trials,
         )
+        held_out = [one for one in self.experiment.held_out if not set(one.jobs) - set(jobs)]
         steps = [SCREEN] * len(problem.active)
         self._seen = [self.start, *search.either_side(problem, self.start, steps)]
         results = self.trials.run(self._seen, jobs)
@@ -213,7 +245,7 @@ class _Fit:
         for place, figures in enumerate(results[1:]):
             if not any(figures.values()):
                 continue  # not a possible drive
-            for observation in problem.observations:
+            for observation in (*problem.observations, *held_out):
                 if _differ(observation.read(results[0]), observation.read(figures)):
                     self._moves |= {(place // 2, job) for job in observation.jobs}
         seen = {job for _, job in self._moves}
@@ -292,7 +324,9 @@ class _Fit:
         """The problem reduced to these jobs and the parameters that affect them."""
         observations = tuple(one for one in problem.observations if jobs.issuperset(one.jobs))
         active = tuple(sorted({index for index, job in self._moves if job in jobs}))
-        return replace(problem, observations=observations, jobs=tuple(sorted(jobs)), active=active)
+        moved = {i: frozenset(job for index, job in self._moves if index == i) for i in active}
+        needed = tuple(sorted({job for one in observations for job in one.jobs}))
+        return replace(problem, observations=observations, jobs=needed, active=active, moved=moved)
 
     def _held_out(self, whole: Problem) -> Problem | None:
         """The problem with the held-out tests, in their whole length."""
@@ -300,8 +334,10 @@ class _Fit:
         if not observations:
             return None
         jobs = {job for observation in observations for job in observation.jobs}
-        self.trials.lengthen(jobs - set(self.experiment.tests))
-        return replace(whole, observations=observations, jobs=tuple(sorted(jobs)))
+        new = jobs - set(self.experiment.tests)
+        self.trials.lengthen(new)
+        moved = {} if new else whole.moved  # the screen did not run new ones
+        return replace(whole, observations=observations, jobs=tuple(sorted(jobs)), moved=moved)
 
     def _is_quick(self, job: Job) -> bool:
         test = self.experiment.tests[job]
@@ -358,15 +394,19 @@ class _Fit:
 
 
 def _spread(
-    observations: Sequence[Observation], slopes: Floats, known: Identifiability
+    observations: Sequence[Observation],
+    slopes: Floats,
+    known: Identifiability,
+    noise: Mapping[str, float],
 ) -> dict[str, float]:
-    """Standard deviation of each figure's logarithm from the uncertainty of the parameters, by
-    the observation's name; only for equalities, not for bounds.
+    """Standard deviation of each figure's logarithm from the uncertainty of the parameters and the
+    errors of its kind (`misfit`), by the observation's name; only for equalities, not for bounds.
     """
     spreads = known.relative_sd(slopes, [observation.scale for observation in observations])
+    usual = max(noise.values())
     return {
-        observation.name: float(sd)
-        for observation, sd in zip(observations, spreads, strict=True)
+        observation.name: math.hypot(sd, observation.scale * noise.get(observation.kind, usual))
+        for observation, sd in zip(observations, spreads.tolist(), strict=True)
         if observation.relation == "eq"
     }
 
