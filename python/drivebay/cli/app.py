@@ -32,6 +32,7 @@ PANELS = {
         "array",
         "validate",
         "calibrate",
+        "twin",
         "sweep",
         "prepare",
         "worker",

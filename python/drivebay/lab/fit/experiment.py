@@ -16,6 +16,7 @@ from drivebay.definitions import leaves
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
+from drivebay.definitions.scaling import with_capacity
 from drivebay.definitions.suites import Test
 from drivebay.lab.fit.parameters import Parameter, with_values
 from drivebay.lab.validate.plan import Run
@@ -164,7 +165,7 @@ class Experiment:
     `tests` are those that evaluations run, `full` the same in their measured length, with the
     held-out ones. `observations` are fitted, `whole` are all figures of those tests, `held_out`
     those of the held-out ones. `description` names the data; `notes` are remarks about it. `seed`
-    is that of the virtual drives.
+    is that of the virtual drives, which are scaled to `size_bytes` if it is not 0.
     """
 
     base: Profile
@@ -176,6 +177,7 @@ class Experiment:
     description: str
     notes: tuple[str, ...]
     seed: int
+    size_bytes: int = 0
 
     def profile(self, job: Job, values: Mapping[Parameter, float]) -> Profile:
         """The drive of a job, with the values that it shares with the fitted drive. Raises
@@ -185,6 +187,8 @@ class Experiment:
         member = job.in_its_host(catalog.load(job.profile)) if job.drive else self.base
         if own or not job.drive:
             member = with_values(member, own, [values[parameter] for parameter in own])
+        if self.size_bytes:
+            member = with_capacity(member, min(self.size_bytes, member.capacity_bytes))
         return as_run(job, changed(member, job.variants)) if job.drive else member
 
     def moves(self, job: Job, parameter: Parameter) -> bool:

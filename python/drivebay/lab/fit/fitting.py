@@ -27,7 +27,7 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.lab.fit import search, write
 from drivebay.lab.fit.experiment import Experiment, Job, Observation, fingerprint
-from drivebay.lab.fit.linear import Floats, Identifiability, identifiability, misfit
+from drivebay.lab.fit.linear import Z_90, Floats, Identifiability, identifiability, misfit
 from drivebay.lab.fit.observed import experiment_for
 from drivebay.lab.fit.outcome import Calibration, Estimate, compared, head
 from drivebay.lab.fit.parameters import Parameter, select_parameters, with_values
@@ -366,14 +366,20 @@ class _Fit:
         )
         sd = dict(zip(active, known.sd.tolist(), strict=True))
         open_share = dict(zip(active, known.open_share.tolist(), strict=True))
+        away = dict(zip(active, Z_90 * np.sqrt(np.diag(known.covariance)), strict=True))
         fitted = tuple(
-            Estimate(p.name, p.start, value, p.low, p.high, sd.get(i), open_share.get(i))
+            Estimate(p.name, p.start, value, p.low, p.high, sd.get(i), open_share.get(i), ends)
             for i, (p, value) in enumerate(zip(self.parameters, best, strict=True))
+            for ends in [p.around(value, float(away[i])) if i in away else None]
         )
         changed = [i for i in active if best[i] != self.start[i]]
         moved = [self.parameters[i] for i in changed]
         source = f"fitted by drivebay calibrate, seed {self.seed}, to {experiment.description}"
-        profile = with_values(experiment.base, moved, [best[i] for i in changed], source=source)
+        ends = [fitted[i].interval for i in changed]
+        sources = [
+            f"{source}; 90 % interval {low:.4g} to {high:.4g}" for low, high in filter(None, ends)
+        ]
+        profile = with_values(experiment.base, moved, [best[i] for i in changed], sources=sources)
         name = write.name_of(out) if out is not None else f"{experiment.base.name}-fitted"[:64]
         intervals = _intervals(experiment, spread)
         names, comment = [parameter.name for parameter in moved], head(experiment, known, figures)

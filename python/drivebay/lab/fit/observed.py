@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drivebay.analysis import Measured, review
+from drivebay.analysis import Figure, Measured, review
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
@@ -179,8 +179,8 @@ def _same_size(target: Mapping[str, Any], base: Profile) -> None:
         )
 
 
-def _observations(measured: Measured) -> list[Observation]:
-    """Observations of every figure of a test that has a value."""
+def observations_of(measured: Measured, figures: Mapping[str, Figure]) -> list[Observation]:
+    """Observations of these figures of a test, if they have a value."""
     name = measured.test.id
     return [
         Observation(
@@ -192,9 +192,13 @@ def _observations(measured: Measured) -> list[Observation]:
             scale_of(figure),
             figures=((Run("", name), key),),
         )
-        for key, figure in figures_of(measured).items()
+        for key, figure in figures.items()
         if figure.value is not None and figure.value > 0
     ]
+
+
+def _observations(measured: Measured) -> list[Observation]:
+    return observations_of(measured, figures_of(measured))
 
 
 def rows_experiment(
