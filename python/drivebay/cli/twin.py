@@ -28,7 +28,7 @@ def twin(
     sources: list[str] = argument(
         "DRIVE|RESULTS...",
         "Drive to run loads on (a block device, a file, a virtual drive); or loads that were run: "
-        "result folders, or fio's JSON and other files that drivebay imports.",
+        "a result folder, or fio's JSON and other files that drivebay imports.",
     ),
     base: str = option(
         "PROFILE", "Most similar drive: a catalog name or a path that ends in .toml.", "--from"
@@ -46,6 +46,10 @@ def twin(
         "LOAD",
         "Test, or TEST/PHASE, to leave out of the fit and predict. Repeatable. [default: every "
         "fifth phase]",
+    ),
+    wide: bool = flag(
+        "--wide",
+        "Search from half to twice the ranges of PROFILE: the drive is of another model.",
     ),
     jobs: options.Jobs = None,
     seed: options.Seed = 1,
@@ -78,8 +82,9 @@ def twin(
     from drivebay.cli.progress import status
     from drivebay.definitions import profiles
     from drivebay.lab.fit import fitting, outcome, write
-    from drivebay.lab.fit.twin import twin as make
+    from drivebay.lab.imports import AUTO, import_files
     from drivebay.lab.journal import Journal
+    from drivebay.results import read_manifest
 
     start = profiles.load(base)
     fitting.can_be_written(out, resume=resume)
@@ -87,26 +92,30 @@ def twin(
     given = _review(yes=yes, jobs=jobs, seed=seed, no_wait=no_wait, **real)
     loads = out.with_name(f"{out.stem}-loads")
     paths = [Path(source) for source in sources]
-    if all(path.is_dir() for path in paths):
-        folders = paths
+    if len(paths) == 1 and paths[0].is_dir():
+        folder = paths[0]
+    elif resume and loads.exists():
+        is_review = "imported" not in read_manifest(loads).target
+        folder = review.resumed(ctx, given, loads) if is_review else loads
     elif all(path.suffix in RESULTS for path in paths):
-        folders = [loads if resume and loads.exists() else _imported(paths, loads)]
+        folder = import_files(AUTO, paths, loads)
     elif len(paths) > 1:
         raise UserError(
-            f"{sources[0]} is neither a result folder nor a file of results",
-            "give one drive, or results only",
+            f"{sources[0]} is not a file of results (its name ends in {', '.join(RESULTS)})",
+            "give one drive, one result folder, or files of results",
         )
-    elif resume and loads.exists():
-        folders = [review.resumed(ctx, given, loads)]
     else:
-        folders = [_measured(ctx, given, sources[0], start, fit, budget, loads)]
+        folder = _measured(ctx, given, sources[0], start, fit, budget, loads)
     with status() as show:
-        made = make(
-            folders,
+        made = fitting.fit(
+            folder,
             base=start,
             parameters=fit or (),
             hold_out=hold_out or (),
             out=out,
+            evaluations=0,
+            loads=True,
+            wide=wide,
             jobs=jobs,
             seed=seed,
             resume=resume and Journal.beside(out).exists(),
@@ -131,12 +140,6 @@ def _review(**values: Any) -> review.Options:
     """Options of a review with these values, and none for the others."""
     none: dict[str, Any] = dict.fromkeys(field.name for field in fields(review.Options))
     return review.Options(**(none | values))
-
-
-def _imported(paths: list[Path], loads: Path) -> Path:
-    from drivebay.lab.imports import AUTO, import_files
-
-    return import_files(AUTO, paths, loads)
 
 
 def _measured(

@@ -32,6 +32,7 @@ from drivebay.lab.fit.observed import experiment_for
 from drivebay.lab.fit.outcome import Calibration, Estimate, compared, head
 from drivebay.lab.fit.parameters import Parameter, select_parameters, with_values
 from drivebay.lab.fit.search import Problem, Trials, Values, derivatives
+from drivebay.lab.fit.twin import usual_parameters
 from drivebay.lab.journal import Journal
 from drivebay.targets.virtual.states import workers_with_states
 
@@ -40,8 +41,6 @@ EVALUATIONS_EACH = 25
 JOBS_MAX = 256
 # Longest total duration of the phases of a quick test, in seconds of the drive's time.
 QUICK_S = 60.0
-# Step of each parameter in the screen, as a share of its range, in both directions.
-SCREEN = 0.2
 # Smallest relative change of a figure that counts as a dependence on the parameter.
 SEEN = 0.001
 
@@ -50,7 +49,7 @@ def fit(
     data: Path | str | Sequence[str],
     *,
     base: Profile | str | Path,
-    parameters: Sequence[str],
+    parameters: Sequence[str] = (),
     only: Sequence[str] = (),
     hold_out: Sequence[str] = (),
     out: Path | str | None = None,
@@ -59,6 +58,8 @@ def fit(
     seed: int = 1,
     resume: bool = False,
     from_middle: bool = False,
+    loads: bool = False,
+    wide: bool = False,
     progress: Callable[[str, int], None] | None = None,
 ) -> Calibration:
     """Fits parameters of a profile to the figures of a review, or to published ones.
@@ -79,6 +80,10 @@ def fit(
     resume : continue with the journal of `out`.
     from_middle : begin in the middle of every range instead of at the profile's values, so that the
         result does not depend on them.
+    loads : fit to the rate and the 99th percentile of each phase of the folder's load tests, as for
+        `drivebay twin`. Then `parameters` may be empty, for all that such loads may depend on;
+        `hold_out` may name phases (TEST/PHASE), and is every fifth phase if it is empty.
+    wide : with `loads`, search beyond the ranges of the base, as for a drive of another model.
     progress : called with the current stage and the number of drives tried so far.
 
     Returns
@@ -104,38 +109,17 @@ def fit(
     >>> twin.identifiability.sentences  # doctest: +SKIP
     """
     start = base if isinstance(base, Profile) else catalog.load(base)
+    _in_range("--evaluations", evaluations, 0, 1_000_000)
+    _in_range("--jobs", jobs, 1, JOBS_MAX)
     _in_range("--seed", seed, 0, SEED_MAX)
-    wanted = experiment_for(data, start, only=only, hold_out=hold_out, seed=seed)
-    named = select_parameters(start, parameters)
+    wanted = experiment_for(data, start, only=only, hold_out=hold_out, seed=seed, loads=loads)
+    if loads:
+        named = usual_parameters(wanted.base, parameters, wide=wide)
+    else:
+        named = select_parameters(start, parameters)
     if from_middle:
         named = tuple(replace(parameter, start=parameter.value(0.5)) for parameter in named)
     path = None if out is None else Path(out)
-    return fit_to(
-        wanted,
-        named,
-        path,
-        evaluations=evaluations,
-        jobs=jobs,
-        seed=seed,
-        resume=resume,
-        progress=progress,
-    )
-
-
-def fit_to(
-    wanted: Experiment,
-    named: tuple[Parameter, ...],
-    path: Path | None,
-    *,
-    evaluations: int | None = None,
-    jobs: int | None = None,
-    seed: int = 1,
-    resume: bool = False,
-    progress: Callable[[str, int], None] | None = None,
-) -> Calibration:
-    """Fits these parameters to the experiment's observations; for the rest see `fit`."""
-    _in_range("--evaluations", evaluations, 0, 1_000_000)
-    _in_range("--jobs", jobs, 1, JOBS_MAX)
     journal = Journal()
     if path is not None:
         can_be_written(path, resume=resume)
@@ -238,7 +222,7 @@ class _Fit:
             self.trials,
         )
         held_out = [one for one in self.experiment.held_out if not set(one.jobs) - set(jobs)]
-        steps = [SCREEN] * len(problem.active)
+        steps = [search.SCREEN] * len(problem.active)
         self._seen = [self.start, *search.either_side(problem, self.start, steps)]
         results = self.trials.run(self._seen, jobs)
         self._moves: set[tuple[int, Job]] = set()

@@ -206,7 +206,7 @@ def with_values(
     sources: Sequence[str] = (),
 ) -> Profile:
     """Returns the profile with these values, checked. `sources`: a source of each value, which then
-    keep their ranges; without them the ranges are removed, and values may lie outside of them.
+    keep their ranges, widened to the values; without them the ranges are removed.
     Raises UserError if the core refuses the drive.
     """
     raw = copy.deepcopy(dict(profile.raw))
@@ -215,6 +215,8 @@ def with_values(
         leaf["value"] = _as_written(leaf["value"], value, whole=parameter.whole)
         if sources:
             leaf["source"] = sources[i]
+            low, high = leaf.get("range") or (value, value)
+            leaf["range"] = [min(low, value), max(high, value)]
         else:
             leaf.pop("range", None)
     return from_resolved(raw)

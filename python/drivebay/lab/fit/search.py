@@ -42,6 +42,8 @@ GOOD = 0.25
 # Number of points at which a single parameter is searched; CMA-ES needs at least two parameters.
 LINE = 9
 STEPS_MAX = 12
+# Step of each parameter in the screen, as a share of its range, in both directions.
+SCREEN = 0.2
 # Least squares end when a step improves the loss, or moves the values, by less than this share.
 PATIENCE = 5e-3
 
