@@ -30,7 +30,7 @@ from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import with_capacity
 from drivebay.definitions.suites import Workload
 from drivebay.definitions.suites.loader import parse
-from drivebay.lab.fit import twin
+from drivebay.lab.fit import fit, twin
 from drivebay.lab.fit.outcome import Calibration
 from drivebay.lab.fit.parameters import Parameter, with_values
 from drivebay.lab.journal import Journal
@@ -60,7 +60,7 @@ USED = [
             "read_percent": 0,
             "block_bytes": 4096,
             "queue_depth": 32,
-            "duration_s": 1.5,
+            "duration_s": 0.8,
         },
     },
 ]
@@ -78,7 +78,7 @@ def checks() -> Any:
                     "read_percent": mix,
                     "block_bytes": block,
                     "queue_depth": depth,
-                    "duration_s": 0.4,
+                    "duration_s": 0.2,
                 },
             }
             for pattern, block, mix, depth in loads
@@ -130,25 +130,41 @@ def drawn(case: int) -> tuple[Profile, Profile, tuple[Parameter, ...], dict[str,
             continue
 
 
-def virtual(case: int) -> dict[str, Any]:
-    """Measures, fits and predicts one drawn drive."""
+def virtual(case: int, out: Path) -> dict[str, Any]:
+    """Measures, fits and predicts one drawn drive. The files beside `out` continue a run that was
+    stopped.
+    """
     began = time.monotonic()
     base, drive, fitted, truth = drawn(case)
     suite = suites.load("twin")
-    plan = twin.plan(base, fitted, suite, capacity_bytes=base.capacity_bytes, budget_s=BUDGET_S)
-    other = checks()
+    planned = out.with_name(f"case-{case}.json")
+    if not planned.exists():
+        about = {"capacity_bytes": base.capacity_bytes, "budget_s": BUDGET_S}
+        plan = twin.plan(base, fitted, suite, **about)
+        planned.write_text(json.dumps([list(plan.gains), plan.seconds]))
+    chosen, seconds = json.loads(planned.read_text())
+    tests = (
+        *suite.shortened().selected(tuple(t.id for t in suite.tests if t.id in chosen)).tests,
+        *checks().tests,
+    )
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        loads = suite.selected(tuple(test.id for test in plan.tests))
-        for name, tests, quick in (("loads", loads, True), ("checks", other, False)):
-            review.run(
-                lambda: VirtualTarget(drive), tests, out=folder / name, seed=100 + case, quick=quick
-            )
-        made = twin.twin(
-            [folder / "loads", folder / "checks"],
+        folder = review.run(
+            lambda: VirtualTarget(drive),
+            suite.model_copy(update={"tests": tests}),
+            out=Path(place) / "loads",
+            seed=100 + case,
+        )
+        twin_out = out.with_name(f"case-{case}.toml")
+        twin_out.unlink(missing_ok=True)
+        made = fit(
+            folder,
             base=base,
             parameters=[parameter.name for parameter in fitted],
-            hold_out=[test.id for test in other.tests],
+            hold_out=[test.id for test in checks().tests],
+            loads=True,
+            evaluations=0,
+            out=twin_out,
+            resume=Journal.beside(twin_out).exists(),
         )
     values = [
         {
@@ -164,8 +180,8 @@ def virtual(case: int) -> dict[str, Any]:
         "case": case,
         "base": base.name,
         "changed": [p.name for p in fitted if p.start != truth[p.name]],
-        "plan": list(plan.gains),
-        "plan_s": plan.seconds,
+        "plan": chosen,
+        "plan_s": seconds,
         "evaluations": made.evaluations,
         "took_s": time.monotonic() - began,
     }
@@ -178,33 +194,34 @@ PUBLIC: dict[str, tuple[str, list[str], Runs]] = {
     # Intel P4610 1.6 TB (SSDPE2KE016T8), PCIe 3.0 x4
     "intel": (
         "p5520-1920",
-        ["link.generation=3"],
+        ["host=spdk", "link.generation=3"],
         [("mixed_read_write_threads/nx01", "libaio", ""), ("blocksize_read/nx01", "io_uring", "")],
     ),
     # "micron_ssd", "koroneia": 6.4 GB/s and 1.02 million reads per second, so of PCIe 4
     "micron": (
-        "7450-pro-960",
-        [],
+        "cm7-r-3840",
+        ["host=spdk", "link.generation=4"],
         [
-            ("koroneia_scalability", "libaio", "/mnt/nvme1/f"),
             ("read_write_empty_ssd", "libaio", ""),
             ("fine_granular_mixed_read_write", "libaio", ""),
-            ("seq_read/koro", "io_uring", "/mnt/nvme1/f"),
         ],
     ),
     # "nx05_ssd": a drive without a name in the data; 6.5 GB/s and 1.56 million reads per second
     "nx05": (
         "cm7-r-3840",
-        ["link.generation=4"],
+        ["host=spdk", "link.generation=4"],
         [("nx05_mixed_read_write/1_SSDs", "libaio", ""), ("blocksize_read/nx05", "io_uring", "")],
     ),
 }
 # Requests that a thread of the program keeps outstanding (its IO_DEPTH).
 EACH = 128
+# Threads whose runs are used: with fewer, the program's processors are the limit, and more are
+# deeper than a load of the model can be. 16 by default, where there are no others.
+THREADS = {"mixed_read_write_threads/nx01": 8, "nx05_mixed_read_write/1_SSDs": 8}
 FILE_BYTES = 10 * 2**30
 PUBLIC_BYTES = int(64e9)
 # The program reports seconds in which nothing changed; the model needs fewer.
-SECONDS = 0.3
+SECONDS = 0.08
 WANTED = (
     "host.nvme.serial_us",
     "host.nvme.software_us",
@@ -235,12 +252,15 @@ def public(clone: Path, name: str, out: Path) -> dict[str, Any]:
         folder = Foreign("twin", "iob", "JSON", imported, name).write(Path(place) / "loads")
         tests = [(test, load.label) for test, load in named_phases(folder)]
         twin_out = out.with_name(f"{name}.toml")
-        made = twin.twin(
-            [folder],
+        twin_out.unlink(missing_ok=True)
+        made = fit(
+            folder,
             base=base,
             parameters=[p.name for p in twin.usual_parameters(base) if p.name in WANTED],
             hold_out=[f"{test}/{label}" for test, label in tests[1::2]],
+            loads=True,
             wide=True,
+            evaluations=0,
             out=twin_out,
             resume=Journal.beside(twin_out).exists(),
         )
@@ -268,6 +288,8 @@ def imported_file(clone: Path, path: str, engine: str, target: str) -> ImportedF
         iops = float(np.median([float(one["iops"]) for one in run["repetitions"]])) * 1e6
         block, writes = int(run.get("BS", 4096)), float(run.get("RW", 0))
         threads, line = int(run["THREADS"]), run.get("IOPATTERN") == "seq"
+        if threads != THREADS.get(path, 16):
+            continue
         load = Workload(
             pattern="sequential" if line else "random",
             read_percent=round(100 - 100 * writes, 3),
@@ -357,7 +379,7 @@ def main() -> None:
             file.write(json.dumps(public(given.path, given.drive, given.out)) + "\n")
         return
     first, _, last = given.cases.partition("..")
-    made = (virtual(case) for case in range(int(first), int(last or first) + 1))
+    made = (virtual(case, given.out) for case in range(int(first), int(last or first) + 1))
     for case in made:
         with given.out.open("a") as file:
             file.write(json.dumps(case) + "\n")

@@ -17,6 +17,7 @@ from drivebay.common.errors import EXIT_CHECK_FAILED, UserError
 
 if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
+    from drivebay.lab.fit import Parameter
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 # Names of files that other programs wrote; other files are drives under test.
@@ -76,12 +77,13 @@ def twin(
       drivebay review twin.toml                      the twin as a virtual drive
 
     Exit codes: 0 every load held out is within its bound (rates 10 %, 99th
-    percentiles 25 %); 1 one is not (the profile is written anyway); 2 wrong usage;
-    130 interrupted (continue with --resume). See docs/concepts/twin.md.
+    percentiles 25 %); 1 one is not (the profile is written anyway); 2 wrong
+    usage; 130 interrupted (continue with --resume). See docs/concepts/twin.md.
     """
     from drivebay.cli.progress import status
     from drivebay.definitions import profiles
     from drivebay.lab.fit import fitting, outcome, write
+    from drivebay.lab.fit.twin import usual_parameters
     from drivebay.lab.imports import AUTO, import_files
     from drivebay.lab.journal import Journal
     from drivebay.results import read_manifest
@@ -105,7 +107,8 @@ def twin(
             "give one drive, one result folder, or files of results",
         )
     else:
-        folder = _measured(ctx, given, sources[0], start, fit, budget, loads)
+        named = usual_parameters(start, fit or (), wide=wide)
+        folder = _measured(ctx, given, sources[0], start, named, budget, loads)
     with status() as show:
         made = fitting.fit(
             folder,
@@ -147,14 +150,14 @@ def _measured(
     given: review.Options,
     drive: str,
     base: Profile,
-    fit: list[str] | None,
+    parameters: tuple[Parameter, ...],
     budget: str,
     loads: Path,
 ) -> Path:
     """Plans the loads, runs them as a review, and returns its folder."""
     from drivebay.cli.progress import status
     from drivebay.definitions import suites
-    from drivebay.lab.fit.twin import plan, usual_parameters
+    from drivebay.lab.fit.twin import plan
 
     match = re.fullmatch(r"(\d{1,6})([smh])", budget)
     if match is None:
@@ -165,16 +168,10 @@ def _measured(
         if not virtual:
             target.check(suite.in_real_time().tests)
         capacity = target.capacity_bytes
+    about = {"capacity_bytes": capacity, "budget_s": int(match[1]) * UNITS[match[2]]}
     with status() as show:
-        chosen = plan(
-            base,
-            usual_parameters(base, fit or ()),
-            suite,
-            capacity_bytes=capacity,
-            budget_s=int(match[1]) * UNITS[match[2]],
-            jobs=given.jobs,
-            progress=lambda what, count: show(f"{what}: {count} evaluations"),
-        )
+        show("plan of the loads")
+        chosen = plan(base, parameters, suite, jobs=given.jobs, **about)
     gains = [f"{name} ({gain:.1f} nats)" for name, gain in chosen.gains.items()]
     output.say_unless_quiet(f"plan: {', '.join(gains)}; about {units.duration(chosen.seconds)}")
     only = [test.id for test in chosen.tests]

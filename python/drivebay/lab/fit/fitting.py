@@ -261,11 +261,11 @@ class _Fit:
         """
         self._tell(stage)
         best = search.local_search(problem, first)
+        usual = EVALUATIONS_EACH * len(problem.active)
+        most = usual if self.evaluations is None else self.evaluations
         residuals = problem.many([best])[0].values()
-        if sum(r * r for r in residuals) > search.GOOD * len(problem.observations):
+        if most and sum(r * r for r in residuals) > search.GOOD * len(problem.observations):
             self._tell(f"search, {stage}")
-            usual = EVALUATIONS_EACH * len(problem.active)
-            most = usual if self.evaluations is None else self.evaluations
             best = search.global_search(problem, best, evaluations=most, seed=seed)
             best = search.local_search(problem, best)
         return best

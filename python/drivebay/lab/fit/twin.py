@@ -9,8 +9,7 @@ posterior). Leaves out: that the drive may lie far from the base, where other lo
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,12 +86,11 @@ def plan(
     capacity_bytes: int,
     budget_s: float,
     jobs: int | None = None,
-    progress: Callable[[str, int], None] | None = None,
 ) -> Plan:
     """Chooses tests of the suite for a drive of this size. Raises UserError if the budget allows
     none, or none tells about the parameters.
     """
-    names, slopes, fill_mb_s = _slopes(base, parameters, suite, jobs, progress)
+    names, slopes, fill_mb_s = _slopes(base, parameters, suite, jobs)
     pending = {
         test.id: slopes[[name.startswith(f"{test.id}/") for name in names]] for test in suite.tests
     }
@@ -126,21 +124,16 @@ def plan(
         rows = pending.pop(best)
         information = information + rows.T @ rows
     if not gains:
-        least = min(suite.tests, key=lambda test: seconds({test.id}))
-        minutes = math.ceil(seconds({least.id}) / 60)
+        least = min(seconds({test.id}) for test in suite.tests)
         raise UserError(
             f"no load tells about these parameters within {budget_s / 60:g} minutes",
-            f"--budget {minutes}m is enough for {least.id}; or fit others: --fit",
+            f"the shortest takes {least / 60:.0f} minutes: --budget; or fit others: --fit",
         )
     return Plan(tuple(test for test in suite.tests if test.id in gains), seconds(gains), gains)
 
 
 def _slopes(
-    base: Profile,
-    parameters: tuple[Parameter, ...],
-    suite: Suite,
-    jobs: int | None,
-    progress: Callable[[str, int], None] | None,
+    base: Profile, parameters: tuple[Parameter, ...], suite: Suite, jobs: int | None
 ) -> tuple[list[str], Floats, float]:
     """Names and derivatives of all figures of the suite's short forms, and the fill's rate."""
     tests = {Job("", test.id): test for test in suite.shortened().tests}
@@ -152,11 +145,9 @@ def _slopes(
         for scale in [TAIL_SCALE if key.startswith(TAIL) else SCALE]
     ]
     made = Experiment(base, tests, tests, tuple(figures), (), (), "", (), 1, SMALL_BYTES)
-    interrupted = "give the same command again"
     workers = jobs or workers_with_states(base.memory_bytes)
-    trials = search.Trials(made, parameters, Journal(), jobs=workers, hint=interrupted)
-    if progress is not None:
-        trials.report_to(lambda count: progress("plan", count))
+    again = "give the same command again"
+    trials = search.Trials(made, parameters, Journal(), jobs=workers, hint=again)
     start = tuple(parameter.start for parameter in parameters)
     (here,) = trials.run([start], list(tests))
     known = [(one, one.read(here)) for one in figures]
