@@ -97,8 +97,8 @@ def twin(
     if len(paths) == 1 and paths[0].is_dir():
         folder = paths[0]
     elif resume and loads.exists():
-        is_review = "imported" not in read_manifest(loads).target
-        folder = review.resumed(ctx, given, loads) if is_review else loads
+        left = any(step.state != "done" for step in read_manifest(loads).steps)
+        folder = review.resumed(ctx, given, loads) if left else loads
     elif all(path.suffix in RESULTS for path in paths):
         folder = import_files(AUTO, paths, loads)
     elif len(paths) > 1:

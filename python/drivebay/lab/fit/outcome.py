@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -237,17 +237,19 @@ def score(calibration: Calibration) -> str:
 
 def untold(calibration: Calibration) -> list[str]:
     """Sentences about sections of the profile, and values, that the loads do not determine."""
+
+    def sections(names: Iterable[str]) -> set[str]:
+        return {name.partition(".")[0].replace("_", " ") for name in names}
+
     told = {p.name for p in calibration.parameters if p.open_share and p.open_share <= OPEN}
-    ranged = [path for path, leaf in numbers(calibration.profile.raw) if leaf.get("range")]
-    known = {name.split(".")[0] for name in told}
-    other = sorted(
-        {path.split(".")[0].replace("_", " ") for path in ranged if path.split(".")[0] not in known}
-    )
-    left = [p.name for p in calibration.parameters if p.name not in told]
-    return [
-        f"No load of yours tells about: {', '.join(other)}.",
-        f"Open over more than half of the range: {', '.join(left) or 'no value that was fitted'}.",
-    ]
+    fitted = {p.name for p in calibration.parameters}
+    ranged = {path for path, leaf in numbers(calibration.profile.raw) if leaf.get("range")}
+    lists = {
+        "No load of yours tells about": sections(fitted) - sections(told),
+        "Not fitted, as in the base": sections(ranged) - sections(fitted),
+        "Open over more than half of the range": fitted - told,
+    }
+    return [f"{words}: {', '.join(sorted(some))}." for words, some in lists.items() if some]
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
