@@ -90,10 +90,13 @@ def folder_experiment(
     """
     result = load(folder)
     base, part, notes = _placed(base, result, loads=loads)
-    tests = {
-        name: replace(measured, test=_on_part(measured.test, part, base.capacity_bytes))
-        for name, measured in review(result).tests.items()
-    }
+    tests = dict(review(result).tests)
+    for name, measured in tests.items():
+        test = measured.test
+        if "imported" in result.target:
+            test = test.model_copy(update={"prepare": USUAL})
+        test = test if part is None else _on_part(test, part, base.capacity_bytes)
+        tests[name] = replace(measured, test=test)
     _check_names(folder, [step.id for step in result.steps], tests, only, hold_out)
     kinds = KINDS_OF_PHASES if loads else USUAL_KINDS
     used = [
@@ -136,7 +139,8 @@ def folder_experiment(
             f"{folder} has no figure to fit to" + (f"; not run: {missing}" if missing else ""),
             f"drivebay review --resume {folder}" if missing else "--only TEST names a test",
         )
-    notes += _notes(folder, result, [name for name in tests if name not in used])
+    left = [name for name in tests if name not in used]
+    notes += _notes(folder, result, [] if loads else left)
     drive = result.target.get("name") or result.target.get("model")
     kind = "virtual drive" if result.simulated else "drive"
     length = ", quick" if result.quick else ""
@@ -232,21 +236,18 @@ def _placed(base: Profile, result: Result, *, loads: bool) -> tuple[Profile, int
     )
 
 
-def _on_part(test: Test, part: int | None, capacity: int) -> Test:
-    """The test on the first bytes of a drive, with the usual preparation if it has none."""
-    if part is None:
-        return test if test.prepare else test.model_copy(update={"prepare": USUAL})
-    size = part
+def _on_part(test: Test, part: int, capacity: int) -> Test:
+    """The test on the first `part` bytes of a drive."""
 
     def moved(step: Any, load: Any) -> Any:
-        start, length = load.span(size)
+        start, length = load.span(part)
         begin = 100 * start / capacity
         span = {"span_start_percent": begin, "span_percent": 100 - begin, "span_bytes": length}
         return step.model_copy(update=span) if step is load else with_load(step, **span)
 
     prepare = tuple(
         moved(step, step.load or step) if step.load or step.kind == "fill" else step
-        for step in test.prepare or USUAL
+        for step in test.prepare
     )
     phases = tuple(moved(phase, phase.workload) for phase in test.phases)
     return test.model_copy(update={"prepare": prepare, "phases": phases})
