@@ -485,7 +485,7 @@ def test_what_is_written_is_read_back_from_a_base_and_whole(tmp_path: Path) -> N
     drive = catalog.load("sm951-ahci-512")
     names = ["nand.read_us", "thermal.throttle.1.on_c"]
     parameters = select_parameters(drive, names)
-    fitted = with_values(drive, parameters, (50.0, 90.0), source='a "quoted" source')
+    fitted = with_values(drive, parameters, (50.0, 90.0), sources=['a "quoted" source'] * 2)
     for made in (fitted, changed(fitted, ["thermal.ambient_c=30"])):
         path = tmp_path / f"{made.raw['thermal']['ambient_c']['value']}.toml"
         path.write_text(write.text(made, names, name="twin", head="two\nlines"))

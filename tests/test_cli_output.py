@@ -60,6 +60,7 @@ ELSEWHERE = {
     "crash show": "test_crash.py",
     "crash replay": "test_crash.py",
     "calibrate": "test_calibrate.py",
+    "twin": "test_twin.py",
     "sweep": "test_sweep.py",
     "worker": "test_fleet.py",
     "import fio-text": "test_imports.py",

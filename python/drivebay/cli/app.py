@@ -12,10 +12,10 @@ from drivebay.cli.options import SETTINGS, Group, Verb
 
 # Commands by task, in the order of the help.
 _BY_TASK = {
-    "Review drives": "review report open compare rank fleet drives suites new-drive new-policy hosts "
-    "explain check-trim",
+    "Review drives": "review report open compare rank fleet drives suites new-drive new-policy "
+    "hosts explain check-trim",
     "Traces and servers": "trace replay size serve ctl crash gate",
-    "Model accuracy and experiments": "age array validate calibrate sweep prepare worker",
+    "Model accuracy and experiments": "age array validate calibrate twin sweep prepare worker",
     "Data": "query import judge",
     "This machine": "doctor bench",
 }

@@ -158,7 +158,7 @@ def review(ctx: typer.Context, given: Options) -> None:
     if given.list_tests:
         _list(ctx, given)
         return
-    folder = _resume(ctx, given, given.resume) if given.resume else _start(ctx, given)
+    folder = resumed(ctx, given, given.resume) if given.resume else start(ctx, given)
     try:
         _summarize(folder, given)
     except KeyboardInterrupt:
@@ -171,7 +171,8 @@ def review(ctx: typer.Context, given: Options) -> None:
 # --- running --------------------------------------------------------------------------------------
 
 
-def _start(ctx: typer.Context, given: Options) -> Path:
+def start(ctx: typer.Context, given: Options) -> Path:
+    """Runs a review, after consent, and returns its folder."""
     from drivebay import results
     from drivebay.definitions import suites
 
@@ -197,7 +198,8 @@ def _start(ctx: typer.Context, given: Options) -> Path:
         return _run(factory, suite, given, given.drive, keep, **about)
 
 
-def _resume(ctx: typer.Context, given: Options, folder: Path) -> Path:
+def resumed(ctx: typer.Context, given: Options, folder: Path) -> Path:
+    """Continues the review in the folder, after consent, and returns it."""
     from drivebay import results
     from drivebay.analysis.modified import changes
     from drivebay.definitions import profiles, suites

@@ -16,6 +16,7 @@ from drivebay.definitions import leaves
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
+from drivebay.definitions.scaling import with_capacity
 from drivebay.definitions.suites import Test
 from drivebay.lab.fit.parameters import Parameter, with_values
 from drivebay.lab.validate.plan import Run
@@ -71,6 +72,14 @@ class Observation:
     figures: tuple[tuple[Job, str], ...] = ()
     factor: float = 1.0
     less: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """Kind of the figure: "rate", "p99" of any direction, "mean_iops"; of a published row
+        "row".
+        """
+        key = self.name.partition("/")[2]
+        return key.partition("@")[0].partition("_read")[0].partition("_write")[0] or "row"
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -156,7 +165,7 @@ class Experiment:
     `tests` are those that evaluations run, `full` the same in their measured length, with the
     held-out ones. `observations` are fitted, `whole` are all figures of those tests, `held_out`
     those of the held-out ones. `description` names the data; `notes` are remarks about it. `seed`
-    is that of the virtual drives.
+    is that of the virtual drives, which are scaled to `size_bytes` if it is not 0.
     """
 
     base: Profile
@@ -168,6 +177,7 @@ class Experiment:
     description: str
     notes: tuple[str, ...]
     seed: int
+    size_bytes: int = 0
 
     def profile(self, job: Job, values: Mapping[Parameter, float]) -> Profile:
         """The drive of a job, with the values that it shares with the fitted drive. Raises
@@ -177,6 +187,8 @@ class Experiment:
         member = job.in_its_host(catalog.load(job.profile)) if job.drive else self.base
         if own or not job.drive:
             member = with_values(member, own, [values[parameter] for parameter in own])
+        if self.size_bytes:
+            member = with_capacity(member, min(self.size_bytes, member.capacity_bytes))
         return as_run(job, changed(member, job.variants)) if job.drive else member
 
     def moves(self, job: Job, parameter: Parameter) -> bool:

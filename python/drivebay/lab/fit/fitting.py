@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +27,12 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.lab.fit import search, write
 from drivebay.lab.fit.experiment import Experiment, Job, Observation, fingerprint
-from drivebay.lab.fit.linear import Floats, Identifiability, identifiability
+from drivebay.lab.fit.linear import Z_90, Floats, Identifiability, identifiability, misfit
 from drivebay.lab.fit.observed import experiment_for
 from drivebay.lab.fit.outcome import Calibration, Estimate, compared, head
 from drivebay.lab.fit.parameters import Parameter, select_parameters, with_values
 from drivebay.lab.fit.search import Problem, Trials, Values, derivatives
+from drivebay.lab.fit.twin import usual_parameters
 from drivebay.lab.journal import Journal
 from drivebay.targets.virtual.states import workers_with_states
 
@@ -39,8 +41,6 @@ EVALUATIONS_EACH = 25
 JOBS_MAX = 256
 # Longest total duration of the phases of a quick test, in seconds of the drive's time.
 QUICK_S = 60.0
-# Step of each parameter in the screen, as a share of its range, in both directions.
-SCREEN = 0.2
 # Smallest relative change of a figure that counts as a dependence on the parameter.
 SEEN = 0.001
 
@@ -49,7 +49,7 @@ def fit(
     data: Path | str | Sequence[str],
     *,
     base: Profile | str | Path,
-    parameters: Sequence[str],
+    parameters: Sequence[str] = (),
     only: Sequence[str] = (),
     hold_out: Sequence[str] = (),
     out: Path | str | None = None,
@@ -58,6 +58,8 @@ def fit(
     seed: int = 1,
     resume: bool = False,
     from_middle: bool = False,
+    loads: bool = False,
+    wide: bool = False,
     progress: Callable[[str, int], None] | None = None,
 ) -> Calibration:
     """Fits parameters of a profile to the figures of a review, or to published ones.
@@ -78,6 +80,10 @@ def fit(
     resume : continue with the journal of `out`.
     from_middle : begin in the middle of every range instead of at the profile's values, so that the
         result does not depend on them.
+    loads : fit to the rate and the 99th percentile of each phase of the folder's load tests, as for
+        `drivebay twin`. Then `parameters` may be empty, for all that such loads may depend on;
+        `hold_out` may name phases (TEST/PHASE), and is every fifth phase if it is empty.
+    wide : with `loads`, search beyond the ranges of the base, as for a drive of another model.
     progress : called with the current stage and the number of drives tried so far.
 
     Returns
@@ -106,20 +112,23 @@ def fit(
     _in_range("--evaluations", evaluations, 0, 1_000_000)
     _in_range("--jobs", jobs, 1, JOBS_MAX)
     _in_range("--seed", seed, 0, SEED_MAX)
-    path = None if out is None else Path(out)
-    wanted = experiment_for(data, start, only=only, hold_out=hold_out, seed=seed)
-    named = select_parameters(start, parameters)
+    wanted = experiment_for(data, start, only=only, hold_out=hold_out, seed=seed, loads=loads)
+    if loads:
+        named = usual_parameters(wanted.base, parameters, wide=wide)
+    else:
+        named = select_parameters(start, parameters)
     if from_middle:
         named = tuple(replace(parameter, start=parameter.value(0.5)) for parameter in named)
+    path = None if out is None else Path(out)
     journal = Journal()
     if path is not None:
-        _can_be_written(path, resume=resume)
+        can_be_written(path, resume=resume)
         head = {**fingerprint(wanted, named), "search_seed": seed}
         journal.open(Journal.beside(path), head, resume=resume)
     elif resume:
         raise UserError("--resume needs --out, whose folder has the journal", "--out PROFILE.toml")
     go_on = "give the same command again with --resume" if path else "give the same command again"
-    workers = jobs or workers_with_states(start.memory_bytes)
+    workers = jobs or workers_with_states(wanted.base.memory_bytes)
     with contextlib.closing(journal):
         trials = Trials(wanted, named, journal, jobs=workers, hint=go_on)
         return _Fit(wanted, named, trials, seed, evaluations, progress).run(path)
@@ -132,7 +141,8 @@ def _in_range(option: str, value: int | None, low: int, high: int) -> None:
         )
 
 
-def _can_be_written(path: Path, *, resume: bool) -> None:
+def can_be_written(path: Path, *, resume: bool) -> None:
+    """Raises UserError or EnvironmentProblem unless a profile can be written to `path`."""
     if path.suffix != ".toml":
         raise UserError(
             f"--out {path}: a profile's name ends in .toml", f"--out {path.with_suffix('.toml')}"
@@ -172,12 +182,17 @@ class _Fit:
             best = search.local_search(whole, best)
         self._tell("derivatives")
         slopes = derivatives(whole, best)
+        names = [observation.name for observation in whole.observations]
+        residuals = whole.many([best])[0]
+        kinds = [observation.kind for observation in whole.observations]
+        noise = misfit(slopes, np.array([residuals[name] for name in names]), kinds)
+        factors = np.array([noise[kind] for kind in kinds])
         known = identifiability(
             [self.parameters[i] for i in whole.active],
             [best[i] for i in whole.active],
-            [observation.name for observation in whole.observations],
-            [observation.scale for observation in whole.observations],
-            slopes,
+            names,
+            [one.scale * noise[one.kind] for one in whole.observations],
+            slopes / factors[:, None],
         )
         unaffected = tuple(
             f"No figure that was fitted depends on {parameter.name}: it stays as it was."
@@ -185,10 +200,10 @@ class _Fit:
             if i not in whole.active
         )
         known = replace(known, sentences=known.sentences + unaffected)
-        spread = _spread(whole.observations, slopes, known)
+        spread = _spread(whole.observations, slopes, known, noise)
         if held_out := self._held_out(whole):
             self._tell("intervals")
-            spread |= _spread(held_out.observations, derivatives(held_out, best), known)
+            spread |= _spread(held_out.observations, derivatives(held_out, best), known, noise)
         self._tell("check at full length")
         return self._result(best, known, spread, whole.active, out)
 
@@ -206,14 +221,15 @@ class _Fit:
             self.start,
             self.trials,
         )
-        steps = [SCREEN] * len(problem.active)
+        held_out = [one for one in self.experiment.held_out if not set(one.jobs) - set(jobs)]
+        steps = [search.SCREEN] * len(problem.active)
         self._seen = [self.start, *search.either_side(problem, self.start, steps)]
         results = self.trials.run(self._seen, jobs)
         self._moves: set[tuple[int, Job]] = set()
         for place, figures in enumerate(results[1:]):
             if not any(figures.values()):
                 continue  # not a possible drive
-            for observation in problem.observations:
+            for observation in (*problem.observations, *held_out):
                 if _differ(observation.read(results[0]), observation.read(figures)):
                     self._moves |= {(place // 2, job) for job in observation.jobs}
         seen = {job for _, job in self._moves}
@@ -245,11 +261,11 @@ class _Fit:
         """
         self._tell(stage)
         best = search.local_search(problem, first)
+        usual = EVALUATIONS_EACH * len(problem.active)
+        most = usual if self.evaluations is None else self.evaluations
         residuals = problem.many([best])[0].values()
-        if sum(r * r for r in residuals) > search.GOOD * len(problem.observations):
+        if most and sum(r * r for r in residuals) > search.GOOD * len(problem.observations):
             self._tell(f"search, {stage}")
-            usual = EVALUATIONS_EACH * len(problem.active)
-            most = usual if self.evaluations is None else self.evaluations
             best = search.global_search(problem, best, evaluations=most, seed=seed)
             best = search.local_search(problem, best)
         return best
@@ -292,7 +308,9 @@ class _Fit:
         """The problem reduced to these jobs and the parameters that affect them."""
         observations = tuple(one for one in problem.observations if jobs.issuperset(one.jobs))
         active = tuple(sorted({index for index, job in self._moves if job in jobs}))
-        return replace(problem, observations=observations, jobs=tuple(sorted(jobs)), active=active)
+        moved = {i: frozenset(job for index, job in self._moves if index == i) for i in active}
+        needed = tuple(sorted({job for one in observations for job in one.jobs}))
+        return replace(problem, observations=observations, jobs=needed, active=active, moved=moved)
 
     def _held_out(self, whole: Problem) -> Problem | None:
         """The problem with the held-out tests, in their whole length."""
@@ -300,8 +318,10 @@ class _Fit:
         if not observations:
             return None
         jobs = {job for observation in observations for job in observation.jobs}
-        self.trials.lengthen(jobs - set(self.experiment.tests))
-        return replace(whole, observations=observations, jobs=tuple(sorted(jobs)))
+        new = jobs - set(self.experiment.tests)
+        self.trials.lengthen(new)
+        moved = {} if new else whole.moved  # the screen did not run new ones
+        return replace(whole, observations=observations, jobs=tuple(sorted(jobs)), moved=moved)
 
     def _is_quick(self, job: Job) -> bool:
         test = self.experiment.tests[job]
@@ -330,14 +350,20 @@ class _Fit:
         )
         sd = dict(zip(active, known.sd.tolist(), strict=True))
         open_share = dict(zip(active, known.open_share.tolist(), strict=True))
+        away = dict(zip(active, Z_90 * np.sqrt(np.diag(known.covariance)), strict=True))
         fitted = tuple(
-            Estimate(p.name, p.start, value, p.low, p.high, sd.get(i), open_share.get(i))
+            Estimate(p.name, p.start, value, p.low, p.high, sd.get(i), open_share.get(i), ends)
             for i, (p, value) in enumerate(zip(self.parameters, best, strict=True))
+            for ends in [p.around(value, float(away[i])) if i in away else None]
         )
         changed = [i for i in active if best[i] != self.start[i]]
         moved = [self.parameters[i] for i in changed]
         source = f"fitted by drivebay calibrate, seed {self.seed}, to {experiment.description}"
-        profile = with_values(experiment.base, moved, [best[i] for i in changed], source=source)
+        ends = [fitted[i].interval for i in changed]
+        sources = [
+            f"{source}; 90 % interval {low:.4g} to {high:.4g}" for low, high in filter(None, ends)
+        ]
+        profile = with_values(experiment.base, moved, [best[i] for i in changed], sources=sources)
         name = write.name_of(out) if out is not None else f"{experiment.base.name}-fitted"[:64]
         intervals = _intervals(experiment, spread)
         names, comment = [parameter.name for parameter in moved], head(experiment, known, figures)
@@ -358,15 +384,19 @@ class _Fit:
 
 
 def _spread(
-    observations: Sequence[Observation], slopes: Floats, known: Identifiability
+    observations: Sequence[Observation],
+    slopes: Floats,
+    known: Identifiability,
+    noise: Mapping[str, float],
 ) -> dict[str, float]:
-    """Standard deviation of each figure's logarithm from the uncertainty of the parameters, by
-    the observation's name; only for equalities, not for bounds.
+    """Standard deviation of each figure's logarithm from the uncertainty of the parameters and the
+    errors of its kind (`misfit`), by the observation's name; only for equalities, not for bounds.
     """
     spreads = known.relative_sd(slopes, [observation.scale for observation in observations])
+    usual = max(noise.values())
     return {
-        observation.name: float(sd)
-        for observation, sd in zip(observations, spreads, strict=True)
+        observation.name: math.hypot(sd, observation.scale * noise.get(observation.kind, usual))
+        for observation, sd in zip(observations, spreads.tolist(), strict=True)
         if observation.relation == "eq"
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,16 @@ import numpy as np
 from drivebay.analysis.fidelity import interval
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.fit.experiment import Experiment, Observation
-from drivebay.lab.fit.linear import Identifiability
+from drivebay.lab.fit.linear import OPEN, Identifiability
+from drivebay.lab.fit.parameters import numbers
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A parameter after the fit; values in the unit that its name ends with, for a list its mean.
 
-    `sd` is its standard error, `open_share` the undetermined share of its range (1: all of it);
-    both None if no figure depends on it.
+    `sd` is its standard error, `open_share` the undetermined share of its range (1: all of it),
+    `interval` contains it with 90 %; all None if no figure depends on it.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Estimate:
     high: float
     sd: float | None
     open_share: float | None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,63 @@ def figure_rows(calibration: Calibration) -> list[tuple[str, ...]]:
         )
         for figure in calibration.figures
     ]
+
+
+def page(calibration: Calibration) -> str:
+    """Formats the fit as Markdown: values, loads held out, and what the data do not tell."""
+    values = [
+        (one.name, f"{one.before:.5g}", f"{one.value:.5g}", _interval(one.interval) or "all")
+        for one in calibration.parameters
+    ]
+    rows = [row for row in figure_rows(calibration) if "held out" in row[-1]]
+    head = ("load", "figure", "measured", "base", "twin", "90 % interval", "error")
+    parts = [
+        f"# {calibration.profile.name}",
+        f"Fitted to {calibration.data}. Values outside of this table are those of the base.",
+        markdown(("parameter", "base", "twin", "90 % interval"), values),
+        "## Loads held out",
+        markdown(head, [row[:-1] for row in rows]),
+        score(calibration),
+        "## What these loads do not tell",
+        "\n".join(f"- {line}" for line in untold(calibration)),
+    ]
+    return "\n\n".join([*parts, *(f"Note: {note}" for note in calibration.notes)]) + "\n"
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Formats a table as Markdown."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def score(calibration: Calibration) -> str:
+    """Counts held-out figures within their bounds, and inside their intervals."""
+    rows = [figure for figure in calibration.figures if figure.held_out]
+    inside = sum(
+        figure.interval is not None and figure.interval[0] <= figure.observed <= figure.interval[1]
+        for figure in rows
+    )
+    good = sum(figure.ok for figure in rows)
+    return (
+        f"{good} of {len(rows)} figures are within their bound (rates 10 %, 99th percentiles "
+        f"25 %); {inside} are inside their 90 % interval."
+    )
+
+
+def untold(calibration: Calibration) -> list[str]:
+    """Sentences about sections of the profile, and values, that the loads do not determine."""
+
+    def sections(names: Iterable[str]) -> set[str]:
+        return {name.partition(".")[0].replace("_", " ") for name in names}
+
+    told = {p.name for p in calibration.parameters if p.open_share and p.open_share <= OPEN}
+    fitted = {p.name for p in calibration.parameters}
+    ranged = {path for path, leaf in numbers(calibration.profile.raw) if leaf.get("range")}
+    lists = {
+        "No load of yours tells about": sections(fitted) - sections(told),
+        "Not fitted, as in the base": sections(ranged) - sections(fitted),
+        "Open over more than half of the range": fitted - told,
+    }
+    return [f"{words}: {', '.join(sorted(some))}." for words, some in lists.items() if some]
 
 
 def _interval(ends: tuple[float, float] | None) -> str:

@@ -111,6 +111,11 @@ class Parameter:
             share = (value - self.low) / (self.high - self.low)
         return min(1.0, max(0.0, share))
 
+    def around(self, value: float, away: float) -> tuple[float, float]:
+        """Values at this distance in coordinates, at most the ends of the range."""
+        at = self.coordinate(value)
+        return self.value(at - away), self.value(at + away)
+
     def width(self, coordinate: float) -> float:
         """Derivative of the value by the coordinate: change of the value over a whole range."""
         if self.log:
@@ -194,18 +199,24 @@ def _free(path: str, leaf: Mapping[str, Any]) -> Parameter | None:
 
 
 def with_values(
-    profile: Profile, parameters: Sequence[Parameter], values: Sequence[float], *, source: str = ""
+    profile: Profile,
+    parameters: Sequence[Parameter],
+    values: Sequence[float],
+    *,
+    sources: Sequence[str] = (),
 ) -> Profile:
-    """Returns the profile with these values, checked. `source`: source of the values, which then
-    keep their ranges; without one the ranges are removed, and values may lie outside of them.
+    """Returns the profile with these values, checked. `sources`: a source of each value, which then
+    keep their ranges, widened to the values; without them the ranges are removed.
     Raises UserError if the core refuses the drive.
     """
     raw = copy.deepcopy(dict(profile.raw))
-    for parameter, value in zip(parameters, values, strict=True):
+    for i, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
         leaf = leaves.at(raw, parameter.name)
         leaf["value"] = _as_written(leaf["value"], value, whole=parameter.whole)
-        if source:
-            leaf["source"] = source
+        if sources:
+            leaf["source"] = sources[i]
+            low, high = leaf.get("range") or (value, value)
+            leaf["range"] = [min(low, value), max(high, value)]
         else:
             leaf.pop("range", None)
     return from_resolved(raw)

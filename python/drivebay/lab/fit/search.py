@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from cmaes import CMA
@@ -42,6 +42,8 @@ GOOD = 0.25
 # Number of points at which a single parameter is searched; CMA-ES needs at least two parameters.
 LINE = 9
 STEPS_MAX = 12
+# Step of each parameter in the screen, as a share of its range, in both directions.
+SCREEN = 0.2
 # Least squares end when a step improves the loss, or moves the values, by less than this share.
 PATIENCE = 5e-3
 
@@ -93,7 +95,13 @@ class Trials:
         """Returns the figures of these jobs at each point, in the points' order; raises
         Interrupted.
         """
-        asked = [{job: self._asked(job, point, full) for job in jobs} for point in points]
+        return self.run_each([(point, jobs) for point in points], full=full)
+
+    def run_each(
+        self, wanted: Sequence[tuple[Values, Iterable[Job]]], *, full: bool = False
+    ) -> list[dict[Job, Figures]]:
+        """Returns the figures of each point's own jobs."""
+        asked = [{job: self._asked(job, point, full) for job in jobs} for point, jobs in wanted]
         figures = self._evaluator.run(evaluation for some in asked for evaluation in some.values())
         return [{job: figures[evaluation] for job, evaluation in some.items()} for some in asked]
 
@@ -120,7 +128,8 @@ class Problem:
     """Problem of a fit: some of the parameters and some of the jobs; other parameters stay at
     `start`.
 
-    `active` are indices into `parameters`.
+    `active` are indices into `parameters`. `moved` has the jobs that each of them moves; if it is
+    empty, all jobs are run for each.
     """
 
     parameters: tuple[Parameter, ...]
@@ -129,6 +138,7 @@ class Problem:
     active: tuple[int, ...]
     start: Values
     trials: Trials
+    moved: Mapping[int, frozenset[Job]] = field(default_factory=dict)
 
     def values(self, at: Sequence[float] | Floats) -> Values:
         """All values, with those of `active` at these coordinates."""
@@ -234,12 +244,16 @@ def local_search(problem: Problem, first: Values) -> Values:
     return min((cost, values) for values, cost in seen.items())[1]
 
 
-def derivatives(problem: Problem, at: Values) -> Floats:
+def derivatives(problem: Problem, at: Values, step: float = 0.0) -> Floats:
     """Derivatives of the residuals by the active coordinates, shape (observations, active):
-    central differences of `Parameter.step`, one-sided at an end of a range.
+    central differences of `Parameter.step`, or of `step`, one-sided at an end of a range.
     """
-    points = either_side(problem, at, [problem.parameters[i].step for i in problem.active])
-    residuals = problem.many(points)
+    steps = [max(step, problem.parameters[i].step) for i in problem.active]
+    points = either_side(problem, at, steps)
+    jobs = [problem.moved.get(i, frozenset(problem.jobs)) for i in problem.active for _ in "-+"]
+    wanted = [sorted(some.intersection(problem.jobs)) for some in jobs]
+    here, *there = problem.trials.run_each([(at, problem.jobs), *zip(points, wanted, strict=True)])
+    residuals = [problem.residuals({**here, **figures}) for figures in there]
     names = [observation.name for observation in problem.observations]
     slopes = np.zeros((len(problem.active), len(names)))
     for place in range(len(problem.active)):
