@@ -8,6 +8,7 @@ its help text. `--config` has a key with the option's name, and the core's docum
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 from collections.abc import Sequence
@@ -307,7 +308,8 @@ def options_of(table: type) -> tuple[Option, ...]:
     hints = get_type_hints(table, {**globals(), "Profile": object})
     defaults = {field.name: field.default for field in fields(table)}
     headings = {field: heading for heading, all in HEADINGS.items() for field in all.split()}
-    described = r"^    (\w+) :(?: (\S+))?\n((?:        .+\n)+)"
+    # Python 3.13 compiles docstrings without their indentation.
+    described = r"^(\w+) :(?: (\S+))?\n((?: {4}.+\n?)+)"
     return tuple(
         Option(
             field,
@@ -318,7 +320,7 @@ def options_of(table: type) -> tuple[Option, ...]:
             " ".join(text.split()),
             headings.get(field),
         )
-        for field, metavar, text in re.findall(described, table.__doc__ or "", re.MULTILINE)
+        for field, metavar, text in re.findall(described, inspect.getdoc(table) or "", re.MULTILINE)
     )
 
 
