@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import inspect
 import json
 import os
 import pty
@@ -33,6 +34,7 @@ from drivebay.cli.progress import ReviewProgress
 from drivebay.definitions import profiles
 from drivebay.definitions.template import DEFAULTS, QUESTIONS, template
 from drivebay.review import Plan, Planned
+from drivebay.serving import options
 
 HERE = Path(__file__).parent
 PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]
@@ -672,3 +674,11 @@ def test_suites_lists_each_with_its_tests(tmp_path: Path) -> None:
     assert quick["tests"] == [test["id"] for test in json.loads(listed)["tests"]]
     shown = run("suites", cwd=tmp_path).stdout
     assert found and all(one["title"] in shown for one in found)
+
+
+@pytest.mark.parametrize("table", [options.Options, options.Drive])
+def test_a_server_has_its_options_where_docstrings_have_no_indentation(table: type) -> None:
+    """Python 3.13 and later compile docstrings so."""
+    stripped = type(table.__name__, (table,), {"__doc__": inspect.cleandoc(table.__doc__ or "")})
+    assert [each.name for each in options.options_of(stripped)]
+    assert options.options_of(stripped) == options.options_of(table)
