@@ -8,7 +8,6 @@ its help text. `--config` has a key with the option's name, and the core's docum
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import re
 from collections.abc import Sequence
