@@ -43,9 +43,9 @@ WRITES, STEADY = 5.0, 0.05
 """Writes of the whole data that are simulated, of which the last quarter is measured, and largest
 change of amplification from the third quarter to the last.
 """
-LEAST_BYTES_PER_S, QUEUE_DEPTH, READ_BYTES = 2e6, 8, 32 * 1024
-"""Least simulated pace; outstanding requests of each stream, of which SATA allows 32 in all; guess:
-size of reads.
+LEAST_BYTES_PER_S, LEAST_S, QUEUE_DEPTH, READ_BYTES = 2e6, 8.0, 8, 32 * 1024
+"""Least simulated pace and time; outstanding requests of each stream, of which SATA allows 32 in
+all; guess: size of reads.
 """
 RUN_BYTES, OPEN_RUNS = 8 * 2**20, 256
 """Length from which consecutive writes are a sequential stream, and number of runs that may be
@@ -204,7 +204,8 @@ def amplified(
     energy_j = device.counters().energy_j
     device.rest(REST_S)
     idle_w = (device.counters().energy_j - energy_j) / REST_S
-    pace = max(LEAST_BYTES_PER_S, load.written_per_s / count)
+    least, most = LEAST_BYTES_PER_S, WRITES * data / LEAST_S
+    pace = min(most, max(least, load.written_per_s / count))
     jobs = {}
     for number, stream in enumerate(load.streams):
         begin, end = (int(data * edge) // BLOCK_BYTES * BLOCK_BYTES for edge in stream.span)
