@@ -19,7 +19,7 @@ FIGURES = {
     "waf": ("WAF", "90 %"),
     "years_rated": ("years, rated", "by logs"),
     "years_flash": ("years, flash", "range"),
-    "watts": ("watts", "by logs"),
+    "watts": ("watts", "from idle"),
 }
 
 app = options.Verb()

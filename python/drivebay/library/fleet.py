@@ -243,8 +243,8 @@ def estimates(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Figures of each drive in the place of the fleet's, without and with placement, each with the
     ends of its interval; and the reasons for drives that cannot run the loads. Years are those of
-    the first drive that reaches its rating, or whose spare flash is gone. `ended`: called after
-    each drive.
+    the first drive that reaches its rating, or whose spare flash is gone. Watts are those of writes
+    spread evenly, between idle power and this. `ended`: called after each drive.
     """
     found: dict[str, list[dict[str, Any]]] = {drive.name: [] for drive in drives}
     refused: dict[str, str] = {}
@@ -287,8 +287,8 @@ def _estimate(
         waf, waf_bytes, idle_w, power_w, note = known[key]
         notes.add(note)
         per_day = np.array(load.use["written_per_day"] or [pace * DAY_S] * 3)
-        busier = per_day / per_day[0] if per_day[0] else np.ones(3)
-        totals += [count, pace, pace * waf, *(count * (idle_w + (power_w - idle_w) * busier))]
+        watts = np.array([power_w, *sorted((idle_w, power_w))])
+        totals += [count, pace, pace * waf, *(count * watts)]
         amounts = {"rated": tb and tb * 1e12, "flash": writable(drive, waf, waf_bytes)}
         for name, amount in amounts.items():
             if amount and load.use["written_per_day"] and per_day[0]:
