@@ -118,7 +118,7 @@ def test_placement_keeps_streams_apart_and_years_follow_the_pace(
     assert plain["waf"][1] <= plain["waf"][0] < plain["waf"][2]
     assert placed["years_rated"] == plain["years_rated"]
     assert plain["years_flash"] == [None] * 3  # its profile has no model of failing flash
-    assert 0 < plain["watts"][1] <= plain["watts"][2]
+    assert 0 < plain["watts"][1] < plain["watts"][0] == plain["watts"][2]
 
 
 def test_bad_input_gets_an_error_and_a_hint(tmp_path: Path, traced: Path) -> None:
@@ -135,6 +135,8 @@ def test_bad_input_gets_an_error_and_a_hint(tmp_path: Path, traced: Path) -> Non
         ([tmp_path / "text.json", traced], "is not JSON"),
         ([tmp_path / "none.json", traced], "none.json"),
         ([one, tmp_path / "text.txt"], "no known format"),
+        ([one, traced, "--out", "page.txt"], "must end in .html"),
+        ([one, traced, "--drives", "zn540-1tb"], "no drive can run it; zn540-1tb: zones"),
         ([one, two, *others], "none of the 2 traces are of the drive b"),
     ):
         done = here.drivebay("fleet", *map(str, words), cwd=tmp_path)

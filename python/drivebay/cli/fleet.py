@@ -19,7 +19,7 @@ FIGURES = {
     "waf": ("WAF", "90 %"),
     "years_rated": ("years, rated", "by logs"),
     "years_flash": ("years, flash", "range"),
-    "watts": ("watts", "by logs"),
+    "watts": ("watts", "from idle"),
 }
 
 app = options.Verb()
@@ -55,6 +55,8 @@ def fleet(
     from drivebay.library import fleet as model
     from drivebay.report.pages import fleet as page
 
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"--out: {out} must end in .html", "--out fleet.html")
     logs = [path for path in files if path.suffix == ".json"]
     loads = model.loads(logs, [path for path in files if path not in logs])
     names = drives.split(",") if drives else profiles.names()
@@ -64,7 +66,8 @@ def fleet(
         left = [drive for drive in chosen if drive.name not in large]
         rows, refused = model.estimates(left, loads, seed, lambda name: tell(f"fleet: {name}"))
     if not rows:
-        raise UserError(f"no drive can run it: {refused}", "name other drives: --drives NAMES")
+        name, reason = next(iter(refused.items()))
+        raise UserError(f"no drive can run it; {name}: {reason}", "name others: --drives NAMES")
     refused |= dict.fromkeys(large, "it takes minutes: name it with --drives")
     notes = [f"{name} lacks a row: {reason}" for name, reason in refused.items()]
     unknown = [load.use["name"] for load in loads if load.use["written_per_day"] is None]

@@ -43,9 +43,9 @@ WRITES, STEADY = 5.0, 0.05
 """Writes of the whole data that are simulated, of which the last quarter is measured, and largest
 change of amplification from the third quarter to the last.
 """
-LEAST_BYTES_PER_S, QUEUE_DEPTH, READ_BYTES = 2e6, 8, 32 * 1024
-"""Least simulated pace; outstanding requests of each stream, of which SATA allows 32 in all; guess:
-size of reads.
+LEAST_BYTES_PER_S, LEAST_S, QUEUE_DEPTH, READ_BYTES = 2e6, 8.0, 8, 32 * 1024
+"""Least simulated pace and time; outstanding requests of each stream, of which SATA allows 32 in
+all; guess: size of reads.
 """
 RUN_BYTES, OPEN_RUNS = 8 * 2**20, 256
 """Length from which consecutive writes are a sequential stream, and number of runs that may be
@@ -204,7 +204,8 @@ def amplified(
     energy_j = device.counters().energy_j
     device.rest(REST_S)
     idle_w = (device.counters().energy_j - energy_j) / REST_S
-    pace = max(LEAST_BYTES_PER_S, load.written_per_s / count)
+    least, most = LEAST_BYTES_PER_S, WRITES * data / LEAST_S
+    pace = min(most, max(least, load.written_per_s / count))
     jobs = {}
     for number, stream in enumerate(load.streams):
         begin, end = (int(data * edge) // BLOCK_BYTES * BLOCK_BYTES for edge in stream.span)
@@ -242,8 +243,8 @@ def estimates(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Figures of each drive in the place of the fleet's, without and with placement, each with the
     ends of its interval; and the reasons for drives that cannot run the loads. Years are those of
-    the first drive that reaches its rating, or whose spare flash is gone. `ended`: called after
-    each drive.
+    the first drive that reaches its rating, or whose spare flash is gone. Watts are those of writes
+    spread evenly, between idle power and this. `ended`: called after each drive.
     """
     found: dict[str, list[dict[str, Any]]] = {drive.name: [] for drive in drives}
     refused: dict[str, str] = {}
@@ -286,8 +287,8 @@ def _estimate(
         waf, waf_bytes, idle_w, power_w, note = known[key]
         notes.add(note)
         per_day = np.array(load.use["written_per_day"] or [pace * DAY_S] * 3)
-        busier = per_day / per_day[0] if per_day[0] else np.ones(3)
-        totals += [count, pace, pace * waf, *(count * (idle_w + (power_w - idle_w) * busier))]
+        watts = np.array([power_w, *sorted((idle_w, power_w))])
+        totals += [count, pace, pace * waf, *(count * watts)]
         amounts = {"rated": tb and tb * 1e12, "flash": writable(drive, waf, waf_bytes)}
         for name, amount in amounts.items():
             if amount and load.use["written_per_day"] and per_day[0]:
