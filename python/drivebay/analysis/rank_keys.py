@@ -31,7 +31,7 @@ FREE = {"pattern", "offsets", "read_percent", "block_bytes", "queue_depth", "que
 FIXED = {name: field.default for name, field in LoadFields.model_fields.items() if name not in FREE}
 # Warning of importers about jobs that share the drive.
 NOT_ALONE = "some of the jobs ran at the same time"
-NAMED_SIZE = re.compile(r"(\d+(?:\.\d+)?)[ _-]?([GT])(i?)B", re.IGNORECASE)
+NAMED_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)[ _-]?([GT])(i?)B", re.IGNORECASE)
 
 # A value, the load that it is of, and what is printed before the value.
 Key = tuple[float, str, str]
@@ -56,7 +56,7 @@ def rank_keys(review: Review) -> dict[str, Key]:
             max(side, key=lambda one: one.phase.workload.span_bytes or 2**63) for side in single
         ]
         words = " and ".join(dict.fromkeys(one.words for one in pair))
-        keys["qd1"] = math.sqrt(math.prod(one.phase.step.iops for one in pair)), words, ""
+        keys["qd1"] = math.prod(math.sqrt(one.phase.step.iops) for one in pair), words, ""
     full_mb = FULL * (drive_bytes(review) or math.inf) / 1e6
     for what, some in loads.items():
         for _, words, _, phase in some if what[:2] == ("sequential", 0) else ():
@@ -83,9 +83,9 @@ def _of_depth(reads: Sequence[_Load]) -> dict[str, Key]:
     if lowest == max(depths):
         return {"depth": (lowest, words, "≥ ")}
     power = step.power.mean if step.power else 0
-    watt = step.iops / power if power else None
+    watt = step.iops / power if power > 0 else None
     values = {"depth": lowest, "depth_latency": step.latency_mean_us, "depth_per_watt": watt}
-    return {key: (value, words, "") for key, value in values.items() if value}
+    return {key: (value, words, "") for key, value in values.items() if value and value < math.inf}
 
 
 def _loads(review: Review) -> defaultdict[What, list[_Load]]:
