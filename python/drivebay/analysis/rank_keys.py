@@ -50,19 +50,19 @@ def rank_keys(review: Review) -> dict[str, Key]:
     """The keys that a result has the loads for."""
     loads, keys = _loads(review), dict[str, Key]()
     reads = loads["random", 100, BLOCK, None]
-    single = [[one for one in loads["random", n, BLOCK, None] if one.depth == 1] for n in (100, 0)]
-    if all(single):
-        pair = [
-            max(side, key=lambda one: one.phase.workload.span_bytes or 2**63) for side in single
-        ]
+    ones = [[one for one in loads["random", n, BLOCK, None] if one.depth == 1] for n in (100, 0)]
+    if all(ones):
+        pair = [max(side, key=lambda one: one.phase.workload.span_bytes or 2**63) for side in ones]
         words = " and ".join(dict.fromkeys(one.words for one in pair))
         keys["qd1"] = math.prod(math.sqrt(one.phase.step.iops) for one in pair), words, ""
-    full_mb = FULL * (drive_bytes(review) or math.inf) / 1e6
+    size = drive_bytes(review)
+    used = int(review.result.target["capacity_bytes"] or size)
     for what, some in loads.items():
         for _, words, _, phase in some if what[:2] == ("sequential", 0) else ():
-            if phase.step.rate_mb_s * phase.timeline.seconds_total >= full_mb:
+            moved = phase.step.rate_mb_s * 1e6 * phase.timeline.seconds_total
+            if 0 < FULL * size <= min(moved, phase.workload.span(used)[1]):
                 keys.setdefault("fill", (phase.step.rate_mb_s, words, ""))
-    durable = [one for what, some in loads.items() if what[2:] == (BLOCK, 1) for one in some]
+    durable = loads["random", 0, BLOCK, 1] + loads["sequential", 0, BLOCK, 1]
     for one in sorted(durable, key=lambda one: -one.depth):
         if one.phase.timeline.seconds_total >= SUSTAINED_S:
             keys["durable"] = one.phase.step.iops, one.words, ""
@@ -82,8 +82,7 @@ def _of_depth(reads: Sequence[_Load]) -> dict[str, Key]:
     words, step = depths[lowest].words, depths[lowest].phase.step
     if lowest == max(depths):
         return {"depth": (lowest, words, "≥ ")}
-    power = step.power.mean if step.power else 0
-    watt = step.iops / power if power > 0 else None
+    watt = step.iops / step.power.mean if step.power and step.power.mean > 0 else None
     values = {"depth": lowest, "depth_latency": step.latency_mean_us, "depth_per_watt": watt}
     return {key: (value, words, "") for key, value in values.items() if value and value < math.inf}
 
