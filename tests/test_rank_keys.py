@@ -94,9 +94,16 @@ def test_a_rate_that_still_rises_has_no_depth_but_a_bound(tmp_path: Path) -> Non
 
 def test_a_fill_counts_if_it_is_of_the_whole_drive(tmp_path: Path) -> None:
     whole = job("fill", "write", 131072, 32, 7629.4, 1000)  # 1 TB
-    for drive, fits in (("ACME 1TB", True), ("ACME 2TB", False), ("ACME", False)):
+    part = job("fill", "write", 131072, 32, 7629.4, 1000, size="32g")
+    for drive, one, fits in (
+        ("ACME 1TB", whole, True),
+        ("ACME 2TB", whole, False),
+        ("ACME", whole, False),
+        ("a part of an ACME 1TB", part, False),
+        ("A" + "9" * 50 + "TB", whole, False),
+    ):
         (tmp_path / drive).mkdir()
-        found = keys_of(imported(tmp_path / drive, [whole], drive))
+        found = keys_of(imported(tmp_path / drive, [one], drive))
         assert ("fill" in found) == fits, drive
         assert not fits or found["fill"][0] == pytest.approx(1000, rel=0.01)
 

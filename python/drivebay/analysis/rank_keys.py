@@ -31,7 +31,7 @@ FREE = {"pattern", "offsets", "read_percent", "block_bytes", "queue_depth", "que
 FIXED = {name: field.default for name, field in LoadFields.model_fields.items() if name not in FREE}
 # Warning of importers about jobs that share the drive.
 NOT_ALONE = "some of the jobs ran at the same time"
-NAMED_SIZE = re.compile(r"(\d+(?:\.\d+)?)[ _-]?([GT])(i?)B", re.IGNORECASE)
+NAMED_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)[ _-]?([GT])(i?)B", re.IGNORECASE)
 
 # A value, the load that it is of, and what is printed before the value.
 Key = tuple[float, str, str]
@@ -50,19 +50,19 @@ def rank_keys(review: Review) -> dict[str, Key]:
     """The keys that a result has the loads for."""
     loads, keys = _loads(review), dict[str, Key]()
     reads = loads["random", 100, BLOCK, None]
-    single = [[one for one in loads["random", n, BLOCK, None] if one.depth == 1] for n in (100, 0)]
-    if all(single):
-        pair = [
-            max(side, key=lambda one: one.phase.workload.span_bytes or 2**63) for side in single
-        ]
+    ones = [[one for one in loads["random", n, BLOCK, None] if one.depth == 1] for n in (100, 0)]
+    if all(ones):
+        pair = [max(side, key=lambda one: one.phase.workload.span_bytes or 2**63) for side in ones]
         words = " and ".join(dict.fromkeys(one.words for one in pair))
-        keys["qd1"] = math.sqrt(math.prod(one.phase.step.iops for one in pair)), words, ""
-    full_mb = FULL * (drive_bytes(review) or math.inf) / 1e6
+        keys["qd1"] = math.prod(math.sqrt(one.phase.step.iops) for one in pair), words, ""
+    size = drive_bytes(review)
+    used = int(review.result.target["capacity_bytes"] or size)
     for what, some in loads.items():
         for _, words, _, phase in some if what[:2] == ("sequential", 0) else ():
-            if phase.step.rate_mb_s * phase.timeline.seconds_total >= full_mb:
+            moved = phase.step.rate_mb_s * 1e6 * phase.timeline.seconds_total
+            if 0 < FULL * size <= min(moved, phase.workload.span(used)[1]):
                 keys.setdefault("fill", (phase.step.rate_mb_s, words, ""))
-    durable = [one for what, some in loads.items() if what[2:] == (BLOCK, 1) for one in some]
+    durable = loads["random", 0, BLOCK, 1] + loads["sequential", 0, BLOCK, 1]
     for one in sorted(durable, key=lambda one: -one.depth):
         if one.phase.timeline.seconds_total >= SUSTAINED_S:
             keys["durable"] = one.phase.step.iops, one.words, ""
@@ -82,10 +82,9 @@ def _of_depth(reads: Sequence[_Load]) -> dict[str, Key]:
     words, step = depths[lowest].words, depths[lowest].phase.step
     if lowest == max(depths):
         return {"depth": (lowest, words, "≥ ")}
-    power = step.power.mean if step.power else 0
-    watt = step.iops / power if power else None
+    watt = step.iops / step.power.mean if step.power and step.power.mean > 0 else None
     values = {"depth": lowest, "depth_latency": step.latency_mean_us, "depth_per_watt": watt}
-    return {key: (value, words, "") for key, value in values.items() if value}
+    return {key: (value, words, "") for key, value in values.items() if value and value < math.inf}
 
 
 def _loads(review: Review) -> defaultdict[What, list[_Load]]:
