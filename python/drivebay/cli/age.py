@@ -22,30 +22,13 @@ ROWS = 12
 
 def age(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}."),
-    load: str = option(
-        "LOAD", "client, enterprise (JESD219A), random or sequential.", default="enterprise"
-    ),
-    until: str = option(
-        "END",
-        "When to stop: eol (available spare falls to 10 %), 100% (share of the rated cycles) or "
-        "5y (years, at most 30).",
-        default="eol",
-    ),
-    dwpd: float | None = option(
-        "N", "Drive writes per day. [default: 1; client: 0.3]", min=1e-3, max=1000
-    ),
-    seeds: int = option(
-        "N", "Lives to simulate, for the confidence interval.", min=1, max=100, default=3
-    ),
-    window: float = option(
-        "N",
-        "Minimum drive writes simulated at each age; more until two windows agree.",
-        min=0.05,
-        max=100,
-        default=1.0,
-    ),
+    load: str = option(default="enterprise"),
+    until: str = option(default="eol"),
+    dwpd: float | None = option(min=1e-3, max=1000),
+    seeds: int = option(min=1, max=100, default=3),
+    window: float = option(min=0.05, max=100, default=1.0),
     changes: options.Set = None,
-    chart: Path | None = option("FILE", "Draw a chart of the life into this file (.svg or .png)."),
+    chart: Path | None = option(),
     as_json: options.Json = False,
 ) -> None:
     """Age a drive under a load: wear, errors, spares, write amplification.
@@ -60,6 +43,22 @@ def age(
     The load is simulated in short windows, on a drive with smaller blocks. Wear
     and time between two windows are extrapolated. Method and error:
     docs/concepts/life.md.
+
+    Parameters
+    ----------
+    load : LOAD
+        client, enterprise (JESD219A), random or sequential.
+    until : END
+        When to stop: eol (available spare falls to 10 %), 100% (share of the rated cycles)
+        or 5y (years, at most 30).
+    dwpd : N
+        Drive writes per day. [default: 1; client: 0.3]
+    seeds : N
+        Lives to simulate, for the confidence interval.
+    window : N
+        Minimum drive writes simulated at each age; more until two windows agree.
+    chart : FILE
+        Draw a chart of the life into this file (.svg or .png).
     """
     from drivebay import library
     from drivebay.cli.progress import status

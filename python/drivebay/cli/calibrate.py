@@ -13,34 +13,16 @@ from drivebay.common.errors import EXIT_CHECK_FAILED
 
 
 def calibrate(
-    data: str = argument(
-        "DIR_OR_FIGURES",
-        "Figures to fit to: a result folder of a real or virtual drive, published rows "
-        "(S058,S060), or a catalog drive (all published rows about it).",
-    ),
-    base: str = option(
-        "PROFILE", "Initial profile: a catalog name or a path that ends in .toml.", "--from"
-    ),
-    out: Path = option(
-        "PROFILE.toml", "Profile to write, along with a journal of all evaluations."
-    ),
-    fit: list[str] = option(
-        "PARAM",
-        "Parameter to fit: a value (nand.read_us), a table (all its values that have a range), or "
-        "a value with a narrower range (nand.read_us=55..70). Repeatable.",
-    ),
-    only: list[str] | None = option(
-        "TEST", "Fit only to this test or row. Repeatable. [default: all but traces]"
-    ),
-    hold_out: list[str] | None = option(
-        "TEST", "Leave this test or row out of the fit, and predict it. Repeatable."
-    ),
-    evaluations: int | None = option(
-        "N", "Limit of search evaluations; derivatives are extra. [default: 25 per parameter]"
-    ),
+    data: str = argument(),
+    base: str = option("--from"),
+    out: Path = option(),
+    fit: list[str] = option(),
+    only: list[str] | None = option(),
+    hold_out: list[str] | None = option(),
+    evaluations: int | None = option(),
     jobs: options.Jobs = None,
     seed: options.Seed = 1,
-    resume: bool = flag("--resume", "Resume from the journal of --out."),
+    resume: bool = flag("--resume"),
     as_json: options.Json = False,
 ) -> None:
     """Fit a profile's parameters to a review or published figures.
@@ -62,6 +44,27 @@ def calibrate(
     published figures as in drivebay validate); 1 a figure is out of its bound
     (the profile is written anyway); 2 wrong usage; 130 interrupted (continue with
     --resume). See docs/concepts/calibration.md.
+
+    Parameters
+    ----------
+    data : DIR_OR_FIGURES
+        Figures to fit to: a result folder of a real or virtual drive, published rows
+        (S058,S060), or a catalog drive (all published rows about it).
+    base : PROFILE
+        Initial profile: a catalog name or a path that ends in .toml.
+    out : PROFILE.toml
+        Profile to write, along with a journal of all evaluations.
+    fit : PARAM
+        Parameter to fit: a value (nand.read_us), a table (all its values that have a
+        range), or a value with a narrower range (nand.read_us=55..70). Repeatable.
+    only : TEST
+        Fit only to this test or row. Repeatable. [default: all but traces]
+    hold_out : TEST
+        Leave this test or row out of the fit, and predict it. Repeatable.
+    evaluations : N
+        Limit of search evaluations; derivatives are extra. [default: 25 per parameter]
+    resume :
+        Resume from the journal of --out.
     """
     from drivebay.cli.progress import status
     from drivebay.lab import fit as calibration

@@ -27,12 +27,10 @@ app = options.Verb()
 
 @app.command()
 def fleet(
-    files: list[Path] = argument("FILES...", "Health logs (.json) and block traces."),
-    drives: str = option(
-        "NAMES", "Drives to compare, separated by commas. [default: the catalog]", default=""
-    ),
-    out: Path = option("FILE", "Page to write.", default=Path("fleet.html")),
-    seed: int = option("N", "Seed of the drives.", default=1),
+    files: list[Path] = argument(),
+    drives: str = option(default=""),
+    out: Path = option(default=Path("fleet.html")),
+    seed: int = option(default=1),
     as_json: options.Json = False,
 ) -> None:
     """Show amplification, years and watts of other drives under a fleet's loads.
@@ -44,10 +42,22 @@ def fleet(
 
     Examples:
       drivebay fleet db1-2026-11-01.json db1-2026-11-29.json db1.csv
-      drivebay fleet logs/*.json traces/* --drives pm9a3-960,7450-pro-960 --out plan.html
+      drivebay fleet logs/*.json traces/* --drives pm9a3-960,7450-pro-960
 
-    Each drive runs with and without placement (a handle for each stream of writes).
+    Each drive runs with and without placement (a handle for each stream of
+    writes).
     Intervals and limits: docs/concepts/fleet.md.
+
+    Parameters
+    ----------
+    files : FILES...
+        Health logs (.json) and block traces.
+    drives : NAMES
+        Drives to compare, separated by commas. [default: the catalog]
+    out : FILE
+        Page to write.
+    seed : N
+        Seed of the drives.
     """
     from drivebay import library, report
     from drivebay.cli.progress import status

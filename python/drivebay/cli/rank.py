@@ -20,16 +20,10 @@ app = options.Verb()
 
 @app.command()
 def rank(
-    load: str = argument(
-        "LOAD",
-        "Job file of fio (.fio), or a suite: its name or .toml file.",
-        autocompletion=complete.suites,
-    ),
-    drives: str = option(
-        "NAMES", "Drives to compare, separated by commas. [default: the catalog]", default=""
-    ),
-    fresh: bool = flag("--fresh", "Do not overwrite the drives twice at random first."),
-    seed: int = option("N", "Seed of the drives.", default=1),
+    load: str = argument(autocompletion=complete.suites),
+    drives: str = option(default=""),
+    fresh: bool = flag("--fresh"),
+    seed: int = option(default=1),
     as_json: options.Json = False,
 ) -> None:
     """Rank virtual drives for a load, with what is known of each figure.
@@ -42,6 +36,17 @@ def rank(
       drivebay rank my-database.fio
       drivebay rank my-database.fio --drives 980-pro-1tb,7450-pro-960
       drivebay rank quick --fresh
+
+    Parameters
+    ----------
+    load : LOAD
+        Job file of fio (.fio), or a suite: its name or .toml file.
+    drives : NAMES
+        Drives to compare, separated by commas. [default: the catalog]
+    fresh :
+        Do not overwrite the drives twice at random first.
+    seed : N
+        Seed of the drives.
     """
     from drivebay.cli.progress import status
     from drivebay.definitions import profiles, suites

@@ -23,56 +23,18 @@ app = options.Verb()
 @app.command()
 def size(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}; not needed with --list."),
-    trace: str | None = argument(
-        "TRACE",
-        "Trace: kv_cache_benchmark's --io-trace-log (.csv), Mooncake's .jsonl, or "
-        "checkpoint:SIZE/SECONDS.",
-    ),
-    layout: Literal["slots", "log", "files"] = option(
-        None,
-        "Placement of objects: in slots of one size, in a log, or a file each.",
-        default="slots",
-    ),
-    model: str = option(
-        "NAME", "For a .jsonl trace: model, for the size of its tokens.", default="llama3.1-8b"
-    ),
-    tier: str = option("NAME", "For a .csv trace: tier that is the drive.", default="Tier-2"),
-    speed: float = option(
-        "X",
-        "Number of users relative to the trace; the trace is replayed faster by this factor.",
-        min=1e-3,
-        max=1e6,
-        default=1.0,
-    ),
-    share: float = option("S", "Share of the capacity for objects.", min=0.01, max=1, default=0.9),
-    passes: int = option(
-        "N",
-        "Number of passes over the trace; only the last is measured.",
-        min=1,
-        max=1000,
-        default=2,
-    ),
-    scale: float = option(
-        "S",
-        "Scale the drive (not the objects) down, to simulate faster; years are of the whole drive. "
-        "The next possible share is taken.",
-        min=1e-3,
-        max=1,
-        default=1.0,
-    ),
-    others: str = option(
-        "NAMES",
-        "Drives to compare, separated by commas.",
-        "--list",
-        default="",
-    ),
-    members: int = option(
-        "N", "Drives in an array; one is simulated, as they are alike.", min=1, max=32, default=1
-    ),
-    level: Literal["0", "1", "10"] = option(
-        None, "RAID level of the array: stripes, mirrors, or both.", default="0"
-    ),
-    seed: int = option("N", "Seed of the drive.", default=1),
+    trace: str | None = argument(),
+    layout: Literal["slots", "log", "files"] = option(default="slots"),
+    model: str = option(default="llama3.1-8b"),
+    tier: str = option(default="Tier-2"),
+    speed: float = option(min=1e-3, max=1e6, default=1.0),
+    share: float = option(min=0.01, max=1, default=0.9),
+    passes: int = option(min=1, max=1000, default=2),
+    scale: float = option(min=1e-3, max=1, default=1.0),
+    others: str = option("--list", default=""),
+    members: int = option(min=1, max=32, default=1),
+    level: Literal["0", "1", "10"] = option(default="0"),
+    seed: int = option(default=1),
     changes: options.Set = None,
     as_json: options.Json = False,
 ) -> None:
@@ -89,6 +51,35 @@ def size(
       drivebay size pm9a3-960 checkpoint:500GB/600s --members 8 --level 0
 
     Formats, layouts and accuracy: docs/concepts/models.md.
+
+    Parameters
+    ----------
+    trace : TRACE
+        Trace: kv_cache_benchmark's --io-trace-log (.csv), Mooncake's .jsonl, or
+        checkpoint:SIZE/SECONDS.
+    layout :
+        Placement of objects: in slots of one size, in a log, or a file each.
+    model : NAME
+        For a .jsonl trace: model, for the size of its tokens.
+    tier : NAME
+        For a .csv trace: tier that is the drive.
+    speed : X
+        Number of users relative to the trace; the trace is replayed faster by this factor.
+    share : S
+        Share of the capacity for objects.
+    passes : N
+        Number of passes over the trace; only the last is measured.
+    scale : S
+        Scale the drive (not the objects) down, to simulate faster; years are of the whole
+        drive. The next possible share is taken.
+    others : NAMES
+        Drives to compare, separated by commas.
+    members : N
+        Drives in an array; one is simulated, as they are alike.
+    level :
+        RAID level of the array: stripes, mirrors, or both.
+    seed : N
+        Seed of the drive.
     """
     from drivebay import library
     from drivebay.cli.progress import status

@@ -26,35 +26,16 @@ RESULTS = (".json", ".txt", ".csv", ".xml")
 
 def twin(
     ctx: typer.Context,
-    sources: list[str] = argument(
-        "DRIVE|RESULTS...",
-        "Drive to run loads on (a block device, a file, a virtual drive); or loads that were run: "
-        "a result folder, or fio's JSON and other files that drivebay imports.",
-    ),
-    base: str = option(
-        "PROFILE", "Most similar drive: a catalog name or a path that ends in .toml.", "--from"
-    ),
-    out: Path = option(
-        "PROFILE.toml", "Profile to write; its page, journal and loads are put beside it."
-    ),
-    budget: str = option("TIME", "Longest time of the loads on DRIVE: 60m, 2h.", default="60m"),
-    fit: list[str] | None = option(
-        "PARAM",
-        "Parameter to fit, as for calibrate. Repeatable. [default: all with a range that short "
-        "loads may depend on]",
-    ),
-    hold_out: list[str] | None = option(
-        "LOAD",
-        "Test, or TEST/PHASE, to leave out of the fit and predict. Repeatable. [default: every "
-        "fifth phase]",
-    ),
-    wide: bool = flag(
-        "--wide",
-        "Search from half to twice the ranges of PROFILE: the drive is of another model.",
-    ),
+    sources: list[str] = argument(),
+    base: str = option("--from"),
+    out: Path = option(),
+    budget: str = option(default="60m"),
+    fit: list[str] | None = option(),
+    hold_out: list[str] | None = option(),
+    wide: bool = flag("--wide"),
     jobs: options.Jobs = None,
     seed: options.Seed = 1,
-    resume: bool = flag("--resume", "Continue with the loads and the journal beside --out."),
+    resume: bool = flag("--resume"),
     as_json: options.Json = False,
     yes: options.Yes = False,
     destroy_data: options.DestroyData = None,
@@ -79,6 +60,28 @@ def twin(
     Exit codes: 0 every load held out is within its bound (rates 10 %, 99th
     percentiles 25 %); 1 one is not (the profile is written anyway); 2 wrong
     usage; 130 interrupted (continue with --resume). See docs/concepts/twin.md.
+
+    Parameters
+    ----------
+    sources : DRIVE|RESULTS...
+        Drive to run loads on (a block device, a file, a virtual drive); or loads that were
+        run: a result folder, or fio's JSON and other files that drivebay imports.
+    base : PROFILE
+        Most similar drive: a catalog name or a path that ends in .toml.
+    out : PROFILE.toml
+        Profile to write; its page, journal and loads are put beside it.
+    budget : TIME
+        Longest time of the loads on DRIVE: 60m, 2h.
+    fit : PARAM
+        Parameter to fit, as for calibrate. Repeatable. [default: all with a range that
+        short loads may depend on]
+    hold_out : LOAD
+        Test, or TEST/PHASE, to leave out of the fit and predict. Repeatable. [default:
+        every fifth phase]
+    wide :
+        Search from half to twice the ranges of PROFILE: the drive is of another model.
+    resume :
+        Continue with the loads and the journal beside --out.
     """
     from drivebay.cli.progress import status
     from drivebay.definitions import profiles
