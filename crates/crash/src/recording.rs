@@ -26,7 +26,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -321,10 +321,8 @@ impl Recording {
             b'P' => {
                 let (page, block) =
                     (u64::from_le_bytes(read(from)?), u32::from_le_bytes(read(from)?));
-                if !known(block, &self.blocks) || page >= self.header.sectors.div_ceil(PAGE_SECTORS)
-                {
-                    return Err(damaged());
-                }
+                let is_outside = page >= self.header.sectors.div_ceil(PAGE_SECTORS);
+                refuse_if(is_outside || !known(block, &self.blocks), damaged())?;
                 self.base.insert(page, block);
             }
             b'S' => {
@@ -333,18 +331,15 @@ impl Recording {
                 let [op, fua]: [u8; 2] = read(from)?;
                 let ops = [Op::Write, Op::WriteZeroes, Op::Discard, Op::Flush, Op::Read];
                 let &op = ops.get(usize::from(op)).ok_or_else(damaged)?;
-                if lba.checked_add(sectors).is_none_or(|end| end > self.header.sectors) {
-                    return Err(damaged());
-                }
+                let end = lba.checked_add(sectors);
+                refuse_if(end.is_none_or(|end| end > self.header.sectors), damaged())?;
                 let first = self.data.len();
                 if op == Op::Write {
                     let pages = (lba + sectors).div_ceil(PAGE_SECTORS) - lba / PAGE_SECTORS;
                     for _ in 0..pages {
                         let block = read(from).map(u32::from_le_bytes);
                         let block = block.inspect_err(|_| self.data.truncate(first))?;
-                        if !known(block, &self.blocks) {
-                            return Err(damaged());
-                        }
+                        refuse_if(!known(block, &self.blocks), damaged())?;
                         self.data.push(block);
                     }
                 }
@@ -353,9 +348,7 @@ impl Recording {
             b'C' => {
                 let [at, number] = [read(from)?, read(from)?].map(u64::from_le_bytes);
                 let [ok]: [u8; 1] = read(from)?;
-                if number >= self.commands.len() as u64 {
-                    return Err(damaged());
-                }
+                refuse_if(number >= self.commands.len() as u64, damaged())?;
                 if ok != 0 {
                     self.complete(at, number as u32);
                 }
@@ -476,9 +469,7 @@ impl Recording {
 /// Reads a text and its length.
 fn read_text(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let length = u32::from_le_bytes(read(from)?);
-    if length > TEXT_MAX {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
+    refuse_if(length > TEXT_MAX, io::ErrorKind::InvalidData)?;
     let mut text = vec![0; length as usize];
     from.read_exact(&mut text)?;
     Ok(text)

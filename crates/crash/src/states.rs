@@ -144,10 +144,8 @@ impl States {
             return refused("the recording has no drive's rules".into(), "--drive DRIVE");
         };
         if let Some(text) = after.filter(|text| !recording.marks().contains(text)) {
-            return refused(
-                format!("there is no mark {text}"),
-                "drivebay crash show FILE lists them",
-            );
+            let what = format!("there is no mark {text}");
+            return refused(what, "drivebay crash show FILE lists them");
         }
         Ok(States { model: Model::new(recording, rules, after) })
     }

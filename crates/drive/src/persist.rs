@@ -14,6 +14,7 @@ use std::ops::Range;
 use drivebay_units::{Nanos, Rng};
 
 use crate::per_stream::PerStream;
+use crate::stage::{STAGE_COUNT, Stages};
 
 /// Maximum entries of a list of variable length: more than any profile's superblocks or buffer.
 const ENTRIES_MAX: u64 = 1 << 22;
@@ -158,7 +159,7 @@ macro_rules! persist_numbers {
 
 persist_numbers!(u8, u32, u64, i64);
 
-/// Implements [`Persist`] for types that are written as a number, and checked when read.
+/// Implements [`Persist`] for types that are written as numbers, and checked when read.
 macro_rules! persist_as {
     ($type:ty as $number:ty, $to:expr, $back:expr) => {
         impl Persist for $type {
@@ -168,15 +169,15 @@ macro_rules! persist_as {
             }
             fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
                 let back: fn($number) -> Option<$type> = $back;
-                let mut number: $number = 0;
+                let mut number = <$number>::default();
                 number.load(from)?;
                 *self = back(number).ok_or_else(|| {
-                    StateError::Wrong(format!("{number} as {}", stringify!($type)))
+                    StateError::Wrong(format!("{number:?} as {}", stringify!($type)))
                 })?;
                 Ok(())
             }
             fn copy_from(&mut self, other: &Self) {
-                *self = *other;
+                self.clone_from(other);
             }
         }
     };
@@ -186,22 +187,8 @@ persist_as!(bool as u8, |x| u8::from(*x), |n| (n < 2).then_some(n == 1));
 persist_as!(usize as u64, |x| *x as u64, |n| usize::try_from(n).ok());
 persist_as!(f64 as u64, |x| x.to_bits(), |n| Some(f64::from_bits(n)).filter(|x| x.is_finite()));
 persist_as!(Nanos as u64, |x| x.0, |n| (n <= TIME_MAX).then_some(Nanos(n)));
-
-impl Persist for Rng {
-    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
-        self.state().save(out)
-    }
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        let mut state = [0; 4];
-        state.load(from)?;
-        *self = Rng::from_state(state)
-            .ok_or_else(|| StateError::Wrong("a generator that stands still".to_owned()))?;
-        Ok(())
-    }
-    fn copy_from(&mut self, other: &Self) {
-        self.clone_from(other);
-    }
-}
+persist_as!(Rng as [u64; 4], |x| x.state(), Rng::from_state);
+persist_as!(Stages as [u64; STAGE_COUNT], |x| x.0, |n| Some(Stages(n)));
 
 /// Implements [`Persist`] for sequences of fixed length.
 macro_rules! persist_each {
@@ -214,7 +201,8 @@ macro_rules! persist_each {
                 self.iter_mut().try_for_each(|entry| entry.load(from))
             }
             fn copy_from(&mut self, other: &Self) {
-                assert_eq!(self.len(), other.len(), "the same profile sized both");
+                let (len, others) = (self.iter().len(), other.iter().len());
+                assert_eq!(len, others, "the same profile sized both");
                 self.iter_mut().zip(other.iter()).for_each(|(entry, other)| entry.copy_from(other));
             }
         }
@@ -224,6 +212,8 @@ macro_rules! persist_each {
 persist_each!([T; N], T: Persist, const N: usize);
 persist_each!(Vec<T>, T: Persist);
 persist_each!(PerStream<T>, T: Persist);
+// The profile decides if an optional part is present.
+persist_each!(Option<Box<T>>, T: Persist);
 
 impl<T: Persist> Persist for Box<T> {
     fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
@@ -234,19 +224,6 @@ impl<T: Persist> Persist for Box<T> {
     }
     fn copy_from(&mut self, other: &Self) {
         (**self).copy_from(other);
-    }
-}
-
-/// An optional part; the profile decides if it is present.
-impl<T: Persist> Persist for Option<Box<T>> {
-    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
-        self.iter().try_for_each(|part| part.save(out))
-    }
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        self.iter_mut().try_for_each(|part| part.load(from))
-    }
-    fn copy_from(&mut self, other: &Self) {
-        self.iter_mut().zip(other).for_each(|(part, other)| part.copy_from(other));
     }
 }
 
@@ -278,44 +255,36 @@ macro_rules! persist_sometimes {
 pub(crate) use persist_sometimes;
 persist_sometimes!(Nanos);
 
-impl<T: Persist + Default + Clone> Persist for VecDeque<T> {
-    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
-        (self.len() as u64).save(out)?;
-        self.iter().try_for_each(|entry| entry.save(out))
-    }
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        let mut len = 0u64;
-        len.load(from)?;
-        ensure(len <= ENTRIES_MAX, &format!("a list of {len} entries"))?;
-        self.clear();
-        // Memory is allocated as entries arrive, not for the announced number.
-        for _ in 0..len {
-            let mut entry = T::default();
-            entry.load(from)?;
-            self.push_back(entry);
+/// Implements [`Persist`] for collections of variable length.
+macro_rules! persist_list {
+    ($type:ty, $($generics:tt)+) => {
+        impl<$($generics)+> Persist for $type {
+            fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+                (self.len() as u64).save(out)?;
+                self.iter().try_for_each(|entry| entry.save(out))
+            }
+            fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+                let mut len = 0u64;
+                len.load(from)?;
+                ensure(len <= ENTRIES_MAX, &format!("a list of {len} entries"))?;
+                self.clear();
+                // Memory is allocated as entries arrive, not for the announced number.
+                for _ in 0..len {
+                    let mut entry = T::default();
+                    entry.load(from)?;
+                    self.extend([entry]);
+                }
+                Ok(())
+            }
+            fn copy_from(&mut self, other: &Self) {
+                self.clone_from(other);
+            }
         }
-        Ok(())
-    }
-    fn copy_from(&mut self, other: &Self) {
-        self.clone_from(other);
-    }
+    };
 }
 
-impl Persist for BTreeSet<u32> {
-    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
-        (self.len() as u64).save(out)?;
-        self.iter().try_for_each(|entry| entry.save(out))
-    }
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        let mut entries = VecDeque::<u32>::new();
-        entries.load(from)?;
-        *self = entries.into_iter().collect();
-        Ok(())
-    }
-    fn copy_from(&mut self, other: &Self) {
-        self.clone_from(other);
-    }
-}
+persist_list!(VecDeque<T>, T: Persist + Default + Clone);
+persist_list!(BTreeSet<T>, T: Persist + Default + Clone + Ord);
 
 impl<A: Persist, B: Persist> Persist for (A, B) {
     fn save(&self, out: &mut dyn Write) -> Result<(), Error> {

@@ -2,8 +2,6 @@
 
 use drivebay_units::{Nanos, named};
 
-use crate::persist::{Persist, StateError};
-
 named! {
     /// A part of an I/O's latency.
     #[repr(usize)]
@@ -37,18 +35,6 @@ pub const STAGE_COUNT: usize = Stage::ALL.len();
 /// Time per stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages(pub [u64; STAGE_COUNT]);
-
-impl Persist for Stages {
-    fn save(&self, out: &mut dyn std::io::Write) -> Result<(), std::io::Error> {
-        self.0.save(out)
-    }
-    fn load(&mut self, from: &mut dyn std::io::Read) -> Result<(), StateError> {
-        self.0.load(from)
-    }
-    fn copy_from(&mut self, other: &Self) {
-        *self = *other;
-    }
-}
 
 impl Stages {
     /// Adds time to a stage.

@@ -22,7 +22,7 @@ use std::collections::BinaryHeap;
 use drivebay_drive::{
     Completion, Counters, Device, DeviceError, Io, Posted, Reliability, Spec, Stage, Stages,
 };
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::{Nanos, SECTOR_BYTES, refuse_if};
 
 use crate::control::Control;
 use crate::error::RunError;
@@ -204,9 +204,7 @@ impl Array {
         while self.rebuild.is_some() {
             self.serve()?;
             steps = (steps + 1) % STEPS;
-            if steps == 0 && control.cancelled() {
-                return Err(RunError::Cancelled);
-            }
+            refuse_if(steps == 0 && control.cancelled(), RunError::Cancelled)?;
         }
         let ends = self.requests[DEPTH_MAX..].iter().map(|request| request.latest);
         let end = ends.max().unwrap_or(start).max(start);
@@ -436,33 +434,19 @@ impl Storage for Array {
     }
 }
 
+/// Sums of the named fields of two structures, and given values of the others.
+macro_rules! sum {
+    ($type:ident, $a:ident + $b:ident: $($field:ident),+; $($other:ident: $value:expr),+) => {
+        $type { $($field: $a.$field + $b.$field,)+ $($other: $value,)+ }
+    };
+}
+
 fn added(a: Counters, b: Counters) -> Counters {
     let (x, y) = (a.reliability, b.reliability);
-    Counters {
-        commands: a.commands + b.commands,
-        host_pages: a.host_pages + b.host_pages,
-        placed_pages: a.placed_pages + b.placed_pages,
-        copied_pages: a.copied_pages + b.copied_pages,
-        slc_pages: a.slc_pages + b.slc_pages,
-        slc_erases: a.slc_erases + b.slc_erases,
-        erases: a.erases + b.erases,
-        page_reads: a.page_reads + b.page_reads,
-        read_bytes: a.read_bytes + b.read_bytes,
-        core_busy_ns: a.core_busy_ns + b.core_busy_ns,
-        energy_nj: a.energy_nj + b.energy_nj,
-        throttled_ns: a.throttled_ns + b.throttled_ns,
+    let worn = sum!(Reliability, x + y: retried_reads, retries, media_errors, refreshes,
+        failed_blocks, spare_blocks, retired_superblocks; read_only: x.read_only || y.read_only);
+    sum!(Counters, a + b: commands, host_pages, placed_pages, copied_pages, slc_pages, slc_erases,
+        erases, page_reads, read_bytes, core_busy_ns, energy_nj, throttled_ns;
         temperature_c: a.temperature_c.max(b.temperature_c),
-        throttle_stage: a.throttle_stage.max(b.throttle_stage),
-        reliability: Reliability {
-            retried_reads: x.retried_reads + y.retried_reads,
-            retries: x.retries + y.retries,
-            media_errors: x.media_errors + y.media_errors,
-            refreshes: x.refreshes + y.refreshes,
-            failed_blocks: x.failed_blocks + y.failed_blocks,
-            spare_blocks: x.spare_blocks + y.spare_blocks,
-            retired_superblocks: x.retired_superblocks + y.retired_superblocks,
-            read_only: x.read_only || y.read_only,
-        },
-        map: a.map,
-    }
+        throttle_stage: a.throttle_stage.max(b.throttle_stage), reliability: worn, map: a.map)
 }

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Spec, Stage};
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::{Nanos, SECTOR_BYTES, refuse_if};
 
 use crate::control::Control;
 use crate::error::RunError;
@@ -270,17 +270,12 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         self.host.slots.set(tag as usize, self.host.next_after(done));
         self.latest = self.latest.max(done);
         self.inside.add_outstanding(requested, done.min(self.end));
+        let latency = done.since(requested);
         if self.generator.counts_apart(io.op) {
-            self.recorder.count_apart(io.op, done.since(requested), done);
+            self.recorder.count_apart(io.op, latency, done);
             return (tag as usize, done);
         }
-        self.recorder.count(
-            io.op,
-            io.data_bytes(),
-            done.since(requested),
-            done,
-            &completion.stages,
-        );
+        self.recorder.count(io.op, io.data_bytes(), latency, done, &completion.stages);
         if completion.media_error {
             self.recorder.count_media_error(done);
         }
@@ -325,9 +320,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         device: &mut impl Storage,
         now: Nanos,
     ) -> Result<(), RunError> {
-        if !self.recorder.on_second(device, self.control, now, 0) {
-            return Err(RunError::Cancelled);
-        }
+        refuse_if(!self.recorder.on_second(device, self.control, now, 0), RunError::Cancelled)?;
         let second = now.since(self.start).whole_secs() as usize;
         if !self.stable && self.stable_rule.is_some_and(|rule| self.is_stable(rule, second)) {
             // One more second, so that the run ends on a whole second.

@@ -14,7 +14,7 @@ use drivebay_trace::{
     Op as TraceOp, Pace, PaceError, Pacer, PlaceError, Placement, Request, RequestSource, Rule,
     Ticket, TraceError,
 };
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::{Nanos, SECTOR_BYTES, refuse_if};
 
 use crate::control::Control;
 use crate::inside::{Inside, WatchedInside};
@@ -138,12 +138,9 @@ pub fn replay(
     control: &Control,
 ) -> Result<ReplayOutcome, ReplayError> {
     let capacity = device.spec().capacity_bytes();
-    if device.spec().zones.is_some() {
-        return Err(ReplayError::Zones);
-    }
-    if options.rule == Rule::Scale && options.recorded_bytes == 0 {
-        return Err(ReplayError::UnknownSize);
-    }
+    refuse_if(device.spec().zones.is_some(), ReplayError::Zones)?;
+    let is_unknown = options.rule == Rule::Scale && options.recorded_bytes == 0;
+    refuse_if(is_unknown, ReplayError::UnknownSize)?;
     let pacer = Pacer::new(options.pace)?;
     let placement =
         Placement::new(options.rule, capacity, SECTOR_BYTES, options.recorded_bytes).map_err(
@@ -342,9 +339,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
             // Fails only if the other thread has ended.
             recycled.try_send(batch).ok();
         }
-        if self.control.cancelled() {
-            return Err(ReplayError::Cancelled);
-        }
+        refuse_if(self.control.cancelled(), ReplayError::Cancelled)?;
         while device.next_arrival() < NEVER {
             self.serve(device)?;
         }

@@ -7,7 +7,7 @@
 //! inconsistent data.
 
 use drivebay_drive::{Device, Io, Op};
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::{Nanos, SECTOR_BYTES, refuse_if};
 
 use crate::control::Control;
 use crate::error::RunError;
@@ -69,9 +69,7 @@ pub fn trim_check(
     let mut recorder = Recorder::new(now, Nanos(u64::MAX), device.counters());
     for _ in 0..plan.reads {
         for page in pages(plan, quarter..3 * quarter) {
-            if control.cancelled() {
-                return Err(RunError::Cancelled);
-            }
+            refuse_if(control.cancelled(), RunError::Cancelled)?;
             let read = io(Op::Read, page * PAGE_BYTES, PAGE_SECTORS);
             let done = device.submit(now, read)?;
             recorder.count(Op::Read, PAGE_BYTES, done.done.since(now), done.done, &done.stages);

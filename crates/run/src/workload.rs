@@ -480,11 +480,8 @@ impl Workload {
             };
         }
         let Some(zones) = &spec.zones else {
-            return WorkloadError::refuse(
-                "zones",
-                &self.zones,
-                "0 for a drive without zones ([zns], zns=14)",
-            );
+            let allowed = "0 for a drive without zones ([zns], zns=14)";
+            return WorkloadError::refuse("zones", &self.zones, allowed);
         };
         let bytes = zones.sectors * SECTOR_BYTES;
         let (active, inside) = (u64::from(zones.active), self.zones_of_span(bytes).1);

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use drivebay_units::refuse_if;
 use serde::Serialize;
 use serde_json::{Value, json};
 use socket2::Socket;
@@ -245,9 +246,7 @@ impl Session for ControlConnection {
             }
         }
         self.follow(drive);
-        if !waits && self.input.len() > LINE_MAX {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
+        refuse_if(!waits && self.input.len() > LINE_MAX, io::ErrorKind::InvalidData)?;
         let all = self.output.drain(|bytes| self.socket.write(bytes))?;
         Ok(Next::Wait { read: !waits && self.output.unsent().len() < OUTPUT_MAX, write: !all })
     }

@@ -9,6 +9,8 @@
 
 use std::io::{self, Cursor, Read};
 
+use drivebay_units::refuse_if;
+
 use crate::unpack::{Bytes, read_full};
 
 /// Longest line of a text trace.
@@ -156,9 +158,7 @@ impl Lines {
 
     #[inline]
     fn line(&mut self, start: usize, end: usize) -> Result<Option<&[u8]>, LineError> {
-        if end - start > LINE_BYTES_MAX {
-            return Err(LineError::TooLong);
-        }
+        refuse_if(end - start > LINE_BYTES_MAX, LineError::TooLong)?;
         let line = &self.buffer[start..end];
         if !line.is_empty() && self.after_hole {
             self.holes += 1;

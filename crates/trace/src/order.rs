@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, refuse_if};
 
 use crate::error::TraceError;
 use crate::reader::{Reader, TraceFile};
@@ -106,9 +106,7 @@ impl Trace {
         let len = match &mut self.state {
             State::Window { .. } => self.fill_window(keep_running)?,
             State::Merge(merge) => {
-                if !keep_running() {
-                    return Err(TraceError::Cancelled);
-                }
+                refuse_if(!keep_running(), TraceError::Cancelled)?;
                 merge.fill(&mut self.block, self.window)?;
                 self.block.len()
             }
@@ -131,9 +129,7 @@ impl Trace {
         let sorted = self.block.len().saturating_sub(1);
         while !*ended && self.block.len() < 2 * self.window {
             *ended = !self.reader.read(&mut self.block, 2 * self.window)?;
-            if !keep_running() {
-                return Err(TraceError::Cancelled);
-            }
+            refuse_if(!keep_running(), TraceError::Cancelled)?;
         }
         if !self.block[sorted..].is_sorted_by_key(|request| request.at) {
             self.block.sort_by_key(|request| request.at);
@@ -153,9 +149,7 @@ impl Trace {
         let mut run = Vec::new();
         loop {
             let more = self.reader.read(&mut run, self.run)?;
-            if !keep_running() {
-                return Err(TraceError::Cancelled);
-            }
+            refuse_if(!keep_running(), TraceError::Cancelled)?;
             if more && run.len() < self.run {
                 continue;
             }

@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, refuse_if};
 
 /// Most requests tracked as outstanding in the recording. Beyond it the request that ends first
 /// counts as ended, so a deeper recording is replayed at this depth.
@@ -75,9 +75,8 @@ impl Pacer {
     pub fn new(pace: Pace) -> Result<Pacer, PaceError> {
         Ok(Pacer(match pace {
             Pace::Recorded { idle_max_ns, time_percent } => {
-                if !(1..=TIME_PERCENT_MAX).contains(&time_percent) {
-                    return Err(PaceError(time_percent));
-                }
+                let is_known = (1..=TIME_PERCENT_MAX).contains(&time_percent);
+                refuse_if(!is_known, PaceError(time_percent))?;
                 Mode::Recorded(Schedule::new(idle_max_ns, time_percent))
             }
             Pace::Dependencies => Mode::Dependencies(Box::new(Dependencies::new(DEPTH_MAX))),

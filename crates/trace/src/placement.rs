@@ -4,7 +4,7 @@
 //! under both rules. Left out: a request that spans two scaled granules stays in one piece, so up
 //! to its length lies in the neighbouring granule.
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 use serde::Deserialize;
 
 use crate::request::Request;
@@ -82,9 +82,7 @@ impl Placement {
             block_bytes.is_power_of_two() && (SECTOR_BYTES..=65_536).contains(&block_bytes),
             "a logical block is a power of two from 512 to 65536"
         );
-        if capacity_bytes < ROOM_BYTES_MIN {
-            return Err(PlaceError::TooSmall(capacity_bytes));
-        }
+        refuse_if(capacity_bytes < ROOM_BYTES_MIN, PlaceError::TooSmall(capacity_bytes))?;
         let unit = if capacity_bytes >= 64 * GRANULE_BYTES { GRANULE_BYTES } else { SMALL_BYTES };
         let fits = recorded_bytes <= capacity_bytes;
         let granules = (rule == Rule::Scale && !fits)
@@ -111,9 +109,7 @@ impl Placement {
         let start = request.offset_bytes & !block;
         // Offset plus length is below 2^63, so rounding up cannot overflow.
         let bytes = ((request.offset_bytes + request.bytes + block) & !block) - start;
-        if bytes > self.room_bytes {
-            return Err(PlaceError::TooLong { bytes, room: self.room_bytes });
-        }
+        refuse_if(bytes > self.room_bytes, PlaceError::TooLong { bytes, room: self.room_bytes })?;
         let moved = match self.granules {
             Some((from, to)) => {
                 let granule = start / GRANULE_BYTES;

@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
+use drivebay_units::refuse_if;
 use serde::{Serialize, Serializer};
 
 use crate::request::{DEVICES_MAX, Op, Request};
@@ -201,9 +202,7 @@ impl Stats {
         let count = self.devices.len() as u32;
         let number = *self.devices.entry(device).or_insert(count);
         if number == count {
-            if self.devices.len() > DEVICES_MAX {
-                return Err(TooManyDevices);
-            }
+            refuse_if(self.devices.len() > DEVICES_MAX, TooManyDevices)?;
             // No I/O begins at 2^64 - 1: offsets end at 2^63 - 1.
             let none = Ends { at: [u64::MAX; STREAMS], next: 0 };
             self.streams.push([none.clone(), none]);

@@ -1,5 +1,5 @@
 //! Units: time, sizes and addresses as types, the seeded random generator, histograms of times,
-//! counts of I/Os, and the control of a running job.
+//! counts of I/Os, the control of a running job, and refusal of wrong input.
 //!
 //! Time is integer nanoseconds, each kind of address is a type, and only meaningful operations
 //! exist. This crate knows nothing of drives, workloads or files.
@@ -10,6 +10,7 @@ mod divide;
 mod histogram;
 mod io_counts;
 mod named;
+mod refuse;
 mod rng;
 mod time;
 
@@ -18,5 +19,6 @@ pub use control::Control;
 pub use divide::Divider;
 pub use histogram::{Bin, Histogram};
 pub use io_counts::IoCounts;
+pub use refuse::refuse_if;
 pub use rng::{Rng, mix, mix_upper};
 pub use time::Nanos;

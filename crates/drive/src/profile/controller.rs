@@ -145,9 +145,7 @@ pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
         copy_page: slow(c.copy_page),
         gc_duty: slow(c.gc_duty),
         journal: slow(c.journal),
-        write_path_fs_per_byte: c.write_path_fs_per_byte,
-        read_limit_fs_per_byte: c.read_limit_fs_per_byte,
         added_by_clock: share(1.0 - clock_percent / 100.0),
-        variation: c.variation,
+        ..c
     }
 }

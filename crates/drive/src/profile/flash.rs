@@ -7,7 +7,7 @@ use super::key::{Key, Number, Numbers, SpecError, is_set, is_word, nanos};
 use super::schema::{RawNand, RawSlowDies, RawSpec, RawVariation};
 
 /// Order in which numbers of flash pages run through dies, planes and page types.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PageOrder {
     /// log2 of the distance between neighbouring planes of a die.
     pub plane_shift: u32,
@@ -40,7 +40,7 @@ impl PageOrder {
 
 /// Geometry of the flash. Counts are in mapping units ("pages", 4 KiB on most drives) unless noted
 /// otherwise.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Geometry {
     /// Sectors that the host can address.
     pub user_sectors: u64,

@@ -235,12 +235,8 @@ pub(super) fn check_plugin(
     if words > STATE_WORDS_MAX {
         let given = format!("\"{}\" with {} MiB of state", named.value, words >> 17);
         let hint = "keep less state per page, or test a smaller drive";
-        return Err(SpecError::out(
-            "gc.plugin",
-            given,
-            "a policy with at most 512 MiB of state",
-            hint,
-        ));
+        let allowed = "a policy with at most 512 MiB of state";
+        return Err(SpecError::out("gc.plugin", given, allowed, hint));
     }
     Ok(Some(PluginSpec { code, drive, state_words: words as usize }))
 }

@@ -102,19 +102,8 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         user_pages: (sectors / 8) as u32,
         // Used as a divisor, although there are no superblocks.
         superblock_pages: 2,
-        superblocks: 0,
-        superblock_blocks: 0,
-        bad_superblocks: 0,
-        unit_shift: 0,
-        page_shift: 0,
-        die_shift: 0,
-        die_mask: 0,
-        group_shift: 0,
-        plane_shift: 0,
         order: PageOrder::dies_first(0, 0),
-        channel_mask: 0,
-        slc_superblocks: 0,
-        parity_dies: None,
+        ..Geometry::default()
     })
 }
 

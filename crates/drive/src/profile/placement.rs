@@ -164,12 +164,8 @@ fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, S
     let open = zns.open.as_ref().map_or(active, |open| open.value);
     if open > active {
         let allowed = format!("at most zns.active, {active}");
-        return Err(SpecError::out(
-            "zns.open",
-            open,
-            allowed,
-            "raise zns.active, as every open zone is active",
-        ));
+        let hint = "raise zns.active, as every open zone is active";
+        return Err(SpecError::out("zns.open", open, allowed, hint));
     }
     let sectors_per_gib = (1u64 << 30) / SECTOR_BYTES;
     Ok(Some(ZoneSpec {

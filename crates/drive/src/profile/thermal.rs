@@ -107,12 +107,8 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
         (Some(network), None, None) => ThermalSpec::from_network(network),
         _ => {
             let hint = "give thermal.resistance_k_per_w and thermal.capacity_j_per_k, or [thermal.network]";
-            return Err(SpecError::out(
-                "thermal",
-                "this combination",
-                "a single node, or a network",
-                hint,
-            ));
+            let allowed = "a single node, or a network";
+            return Err(SpecError::out("thermal", "this combination", allowed, hint));
         }
     };
     nodes.ambient_c = thermal.ambient_c.value;
@@ -195,12 +191,8 @@ pub(super) fn check_throttle(
         let (on_c, off_c) = (raw.on_c.value, raw.off_c.value);
         if off_c >= on_c {
             let hint = "a stage needs hysteresis; set off_c some degrees below on_c";
-            return Err(SpecError::out(
-                &name("off_c"),
-                off_c,
-                format!("below on_c = {on_c}"),
-                hint,
-            ));
+            let allowed = format!("below on_c = {on_c}");
+            return Err(SpecError::out(&name("off_c"), off_c, allowed, hint));
         }
         let before = stages[stages.len() - 1];
         if on_c <= before.on_c {
@@ -208,7 +200,8 @@ pub(super) fn check_throttle(
             let allowed = format!("above the stage before, {}", before.on_c);
             return Err(SpecError::out(&name("on_c"), on_c, allowed, hint));
         }
-        let limit = |rate: &Option<Number>| rate.as_ref().map_or(0, Number::fs_per_byte);
+        let [write_limit, read_limit] = [&raw.write_mb_per_s, &raw.read_mb_per_s]
+            .map(|rate| rate.as_ref().map_or(0, Number::fs_per_byte));
         let (steps, step_c) = match &raw.full_c {
             None => (1, 0.0),
             Some(full) if full.value <= on_c => {
@@ -221,17 +214,11 @@ pub(super) fn check_throttle(
         for step in 0..steps {
             let share = f64::from(step + 1) / f64::from(steps);
             let mut costs = slowed(nominal, 100.0 - (100.0 - raw.clock_percent.value) * share);
-            costs.write_path_fs_per_byte =
-                costs.write_path_fs_per_byte.max(limit(&raw.write_mb_per_s));
-            costs.read_limit_fs_per_byte =
-                costs.read_limit_fs_per_byte.max(limit(&raw.read_mb_per_s));
+            costs.write_path_fs_per_byte = costs.write_path_fs_per_byte.max(write_limit);
+            costs.read_limit_fs_per_byte = costs.read_limit_fs_per_byte.max(read_limit);
             let rise = step_c * f64::from(step);
-            stages.push(ThrottleStage {
-                number: i + 1,
-                on_c: on_c + rise,
-                off_c: off_c + rise,
-                costs,
-            });
+            let (on_c, off_c) = (on_c + rise, off_c + rise);
+            stages.push(ThrottleStage { number: i + 1, on_c, off_c, costs });
         }
     }
     Ok(stages)

@@ -3,6 +3,7 @@
 //! Source: ACS-3. SMART's attributes are those that vendors usually have, from the model's health.
 
 use drivebay_drive::Spec;
+use drivebay_units::refuse_if;
 use drivebay_wire::ata::{
     Answer, Command, Fault, Identify, Opcode, STATUS_READY, checksummed, queued_error_log,
 };
@@ -117,18 +118,12 @@ impl Ata {
     }
 
     fn check(&self, (lba, sectors): (u64, u32)) -> Result<(), Fault> {
-        if lba + u64::from(sectors) <= self.identity.sectors {
-            Ok(())
-        } else {
-            Err(Fault::NotFound)
-        }
+        refuse_if(lba + u64::from(sectors) > self.identity.sectors, Fault::NotFound)
     }
 
     fn log(&mut self, command: &Command) -> Result<Vec<u8>, Fault> {
         let (page, first) = (command.lba & 0xff, command.lba >> 8 & 0xff_ffff);
-        if command.count != 1 || first != 0 {
-            return Err(Fault::Aborted);
-        }
+        refuse_if(command.count != 1 || first != 0, Fault::Aborted)?;
         match page {
             LOG_DIRECTORY => {
                 let mut data = vec![0; 512];
@@ -159,9 +154,7 @@ impl Ata {
     }
 
     fn smart(&mut self, drive: &mut dyn Drive, command: &Command) -> Result<Action, Fault> {
-        if command.lba & 0xff_ff00 != SMART_KEY {
-            return Err(Fault::Aborted);
-        }
+        refuse_if(command.lba & 0xff_ff00 != SMART_KEY, Fault::Aborted)?;
         let done = Answer::to(command, None);
         let page_of = |page: [u8; 512]| Action::Return { data: page.to_vec(), is_pio: true };
         match (command.features as u8, self.smart) {

@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicU64;
 
 use drivebay_crash::Recorder;
 use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize, Zone};
-use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
+use drivebay_units::{Nanos, Rng, SECTOR_BYTES, refuse_if};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::follow_ups::FollowUps;
@@ -237,9 +237,7 @@ impl Engine {
     /// Applies faults; refuses requests that cannot be served.
     fn accept(&mut self, command: &mut InflightCommand) -> Result<(), Status> {
         let request = command.request;
-        if self.is_write_protected && request.op.changes_data() {
-            return Err(Status::ReadOnly);
-        }
+        refuse_if(self.is_write_protected && request.op.changes_data(), Status::ReadOnly)?;
         self.begin_faults();
         let fault = self.faults.effect(self.clock.since_start(self.clock.now()), &request);
         command.extra = fault.extra;
@@ -251,9 +249,7 @@ impl Engine {
             Op::WriteZeroes { fua: true, .. } | Op::Trim { fua: true } | Op::Append { fua: true }
         );
         if let Some(status) = fault.status {
-            if request.op.changes_data() {
-                return Err(status);
-            }
+            refuse_if(request.op.changes_data(), status)?;
             // A read fails when it completes.
             command.status = status;
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use drivebay_drive::{Io as ModelIo, Op as ModelOp, Sanitize};
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::{Nanos, SECTOR_BYTES, refuse_if};
 
 use super::Engine;
 use crate::engine::inflight::NEVER;
@@ -187,9 +187,7 @@ impl Control for Engine {
     }
 
     fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError> {
-        if self.is_of_fixed_size {
-            return Err(NamespaceError::Ahci.into());
-        }
+        refuse_if(self.is_of_fixed_size, NamespaceError::Ahci)?;
         let nsid = match (nsid, &self.namespace_ids()[..]) {
             (Some(nsid), _) | (None, &[nsid]) => nsid,
             (None, several) => return Err(ControlError::WhichNamespace(several.len())),
@@ -315,9 +313,7 @@ impl Engine {
 
     /// Namespaces, if hosts may change them.
     fn changeable_namespaces(&mut self) -> Result<&mut NamespaceTable, NamespaceError> {
-        if self.is_write_protected {
-            return Err(NamespaceError::ReadOnlyDrive);
-        }
+        refuse_if(self.is_write_protected, NamespaceError::ReadOnlyDrive)?;
         Ok(&mut self.namespaces)
     }
 

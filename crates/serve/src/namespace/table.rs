@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use drivebay_drive::{Spec, ZoneSpec};
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 
 use super::error::NamespaceError;
 use super::placement::Placement;
@@ -104,10 +104,8 @@ impl NamespaceTable {
     /// Checks that positions are multiples of a zone on a drive with zones.
     fn check_zones(&self, nsid: u32, sectors: [u64; 2]) -> Result<(), NamespaceError> {
         let Some(zones) = &self.zones else { return Ok(()) };
-        if sectors.iter().all(|sectors| sectors.is_multiple_of(zones.sectors)) {
-            return Ok(());
-        }
-        Err(NamespaceError::Zones { nsid, zone: zones.sectors * SECTOR_BYTES })
+        let is_whole = sectors.iter().all(|sectors| sectors.is_multiple_of(zones.sectors));
+        refuse_if(!is_whole, NamespaceError::Zones { nsid, zone: zones.sectors * SECTOR_BYTES })
     }
 
     /// Placement configuration, for drives with placement.
@@ -137,9 +135,7 @@ impl NamespaceTable {
         wanted: &[NamespaceOptions],
         sectors: u64,
     ) -> Result<NamespaceTable, NamespaceError> {
-        if wanted.len() > NAMESPACES_MAX {
-            return Err(NamespaceError::TooMany(wanted.len()));
-        }
+        refuse_if(wanted.len() > NAMESPACES_MAX, NamespaceError::TooMany(wanted.len()))?;
         let mut end = 0;
         let entries = (1..).zip(wanted).map(|(nsid, options)| {
             let start = options.start_bytes.map(|bytes| bytes.div_ceil(PAGE_BYTES) * PAGE_SECTORS);
@@ -171,9 +167,7 @@ impl NamespaceTable {
     /// Checks that no namespace is empty, inside another one, or beyond the end of the drive.
     fn check(&self) -> Result<(), NamespaceError> {
         for (nsid, namespace) in self.iter() {
-            if namespace.sectors() == 0 {
-                return Err(NamespaceError::Empty(nsid));
-            }
+            refuse_if(namespace.sectors() == 0, NamespaceError::Empty(nsid))?;
             let inside = |(_, other): &(u32, &Arc<Namespace>)| {
                 !Arc::ptr_eq(namespace, other)
                     && (other.first..other.first.saturating_add(other.sectors()))
@@ -252,14 +246,11 @@ impl NamespaceTable {
     pub fn resize(&mut self, nsid: u32, bytes: u64) -> Result<Range<u64>, NamespaceError> {
         let namespace = self.known(nsid)?;
         let (before, sectors) = (namespace.range(), bytes / PAGE_BYTES * PAGE_SECTORS);
-        if sectors == 0 {
-            return Err(NamespaceError::Empty(nsid));
-        }
+        refuse_if(sectors == 0, NamespaceError::Empty(nsid))?;
         self.check_zones(nsid, [sectors, 0])?;
         self.check_room(nsid, sectors)?;
-        if sectors < namespace.sectors() && namespace.is_read_only {
-            return Err(NamespaceError::ReadOnly(nsid));
-        }
+        let is_cut = sectors < namespace.sectors();
+        refuse_if(is_cut && namespace.is_read_only, NamespaceError::ReadOnly(nsid))?;
         let (first, is_new) = (namespace.first, sectors != namespace.sectors());
         namespace.sectors.store(sectors, Ordering::Relaxed);
         if is_new {
@@ -275,9 +266,7 @@ impl NamespaceTable {
         let place = self.all.iter().position(Option::is_none);
         let place = place.ok_or(NamespaceError::TooMany(NAMESPACES_MAX + 1))?;
         let nsid = place as u32 + 1;
-        if sectors == 0 {
-            return Err(NamespaceError::Empty(nsid));
-        }
+        refuse_if(sectors == 0, NamespaceError::Empty(nsid))?;
         self.check_zones(nsid, [sectors, 0])?;
         let fits = |piece: &Range<u64>| piece.end - piece.start >= sectors;
         let Some(piece) = self.free_pieces().find(fits) else {
@@ -302,9 +291,7 @@ impl NamespaceTable {
     /// Sets the block size of a namespace.
     pub fn format(&mut self, nsid: u32, block_shift: u8) -> Result<(), NamespaceError> {
         let namespace = self.known(nsid)?;
-        if namespace.is_read_only {
-            return Err(NamespaceError::ReadOnly(nsid));
-        }
+        refuse_if(namespace.is_read_only, NamespaceError::ReadOnly(nsid))?;
         if namespace.block_shift.swap(block_shift, Ordering::Relaxed) != block_shift {
             self.changed(nsid);
         }
@@ -315,9 +302,7 @@ impl NamespaceTable {
     /// empty.
     pub fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
         let namespace = self.known(nsid)?;
-        if namespace.is_read_only {
-            return Err(NamespaceError::ReadOnly(nsid));
-        }
+        refuse_if(namespace.is_read_only, NamespaceError::ReadOnly(nsid))?;
         let range = namespace.range();
         namespace.sectors.store(0, Ordering::Relaxed);
         self.all[nsid as usize - 1] = None;

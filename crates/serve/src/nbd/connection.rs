@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 use drivebay_wire::nbd::{self as wire, ClientFlags, Command, Error, OptionHeader, StatusExtent};
 
 use super::handshake::{ALLOCATION_ID, After, Exports, Handshake, Negotiated, OPTION_MAX};
@@ -169,9 +169,7 @@ impl Connection {
     fn option(&mut self) -> io::Result<bool> {
         let Some(head) = self.input.ready().first_chunk() else { return Ok(false) };
         let OptionHeader { option, length } = OptionHeader::parse(head).map_err(|_| broken())?;
-        if length > OPTION_MAX {
-            return Err(broken());
-        }
+        refuse_if(length > OPTION_MAX, broken())?;
         let end = wire::OPTION_BYTES + length as usize;
         if !self.has(end) {
             return Ok(false);
@@ -340,9 +338,7 @@ impl Connection {
         }
         let changes =
             !matches!(command, Command::Read | Command::Cache | Command::BlockStatus { .. });
-        if changes && self.namespace().is_read_only {
-            return Err(Error::Perm);
-        }
+        refuse_if(changes && self.namespace().is_read_only, Error::Perm)?;
         Ok(Some(match command {
             Command::Read if request.length > wire::MAX_PAYLOAD => return Err(Error::Overflow),
             Command::Read => Op::Read,
@@ -373,9 +369,7 @@ impl Connection {
         negotiated: Negotiated,
         drive: &dyn Data,
     ) -> Result<(), Error> {
-        if negotiated.allocation_of != Some(self.export) {
-            return Err(Error::Inval);
-        }
+        refuse_if(negotiated.allocation_of != Some(self.export), Error::Inval)?;
         let lba = self.namespace().first + request.offset / SECTOR_BYTES;
         let sectors = u64::from(request.length) / SECTOR_BYTES;
         let most = if first_only { 1 } else { EXTENTS_MAX };
@@ -451,9 +445,7 @@ impl Connection {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
                 Err(why) => return Err(why),
             };
-            if got == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            refuse_if(got == 0, io::ErrorKind::UnexpectedEof)?;
             self.parse(drive)?;
             if !more && !self.stream.holds_bytes() {
                 return Ok(());
@@ -479,9 +471,7 @@ impl Session for Connection {
     }
 
     fn readable(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
-        if self.leaving {
-            return Err(broken());
-        }
+        refuse_if(self.leaving, broken())?;
         self.read(drive)
     }
 
@@ -547,10 +537,8 @@ impl Session for Connection {
 
     fn tick(&mut self, _drive: &mut dyn Drive) -> io::Result<()> {
         let handshake = !matches!(self.phase, Phase::Transmission(_));
-        if handshake && self.since.elapsed() > HANDSHAKE_MAX {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        Ok(())
+        let is_late = handshake && self.since.elapsed() > HANDSHAKE_MAX;
+        refuse_if(is_late, io::ErrorKind::TimedOut.into())
     }
 
     fn protocol(&self) -> Option<&'static str> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drivebay_units::refuse_if;
 use rustls::ServerConfig;
 
 use crate::memory_limit::MemoryLimit;
@@ -197,9 +198,7 @@ impl Handshake {
         if set {
             self.negotiated.allocation_of = None;
         }
-        if !self.negotiated.structured {
-            return Err((OptionError::Invalid, "structured replies first"));
-        }
+        refuse_if(!self.negotiated.structured, (OptionError::Invalid, "structured replies first"))?;
         let number = exports.known(query.name)?;
         let all = !set && (query.queries.is_empty() || query.queries.contains(&"base:"));
         if all || query.queries.contains(&wire::BASE_ALLOCATION) {

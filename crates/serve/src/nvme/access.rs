@@ -7,7 +7,7 @@
 //! Loss, and a non-optimized one is as fast as others. Set Features without a namespace is executed
 //! in the state Persistent Loss, too: a host could not connect otherwise.
 
-use drivebay_wire::nvme::{AccessGroup, AccessLog, AdminOpcode, Feature, Sqe, Status};
+use drivebay_wire::nvme::{AccessGroup, AccessLog, AdminOpcode, Feature, Sqe, Status, bytes_of};
 use zerocopy::IntoBytes;
 
 use super::refuse::refuse_if;
@@ -100,7 +100,7 @@ impl Access {
             state: self.state as u8,
             ..AccessGroup::default()
         };
-        let mut page = head.as_bytes().to_vec();
+        let mut page = bytes_of(&head);
         if groups > 0 {
             page.extend_from_slice(group.as_bytes());
             page.extend(listed.iter().flat_map(|nsid| nsid.to_le_bytes()));

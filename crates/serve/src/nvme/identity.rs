@@ -10,7 +10,7 @@ use drivebay_drive::{Identify, Spec, ZoneSpec};
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
     IdentifyController, IdentifyIndependentNamespace, IdentifyNamespace, IdentifyNvmController,
-    LbaFormat, NID_COMMAND_SET, NID_EUI64, PowerState, padded, padded_nqn,
+    LbaFormat, NID_COMMAND_SET, NID_EUI64, PowerState, bytes_of, padded, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
@@ -219,7 +219,7 @@ impl Identity {
                 id.unvmcap = bytes(drive.table().free_sectors());
             }
         }
-        id.as_bytes().to_vec()
+        bytes_of(&id)
     }
 
     fn drive_fields(&self, id: &mut IdentifyController, kind: Kind) {
@@ -318,7 +318,7 @@ impl Identity {
         if hides_capacity {
             (id.nuse, id.nvmcap) = (0.into(), 0.into());
         }
-        id.as_bytes().to_vec()
+        bytes_of(&id)
     }
 
     /// True if hosts see the state of their path.
@@ -381,7 +381,7 @@ impl Identity {
         namespace: &Namespace,
         write_cache: bool,
     ) -> Vec<u8> {
-        let id = IdentifyIndependentNamespace {
+        bytes_of(&IdentifyIndependentNamespace {
             nsfeat: if write_cache { 0 } else { NO_WRITE_CACHE },
             nmic: namespace.is_shared.into(),
             rescap: rescap(kind),
@@ -391,17 +391,15 @@ impl Identity {
             // Ready.
             nstat: 1,
             ..IdentifyIndependentNamespace::default()
-        };
-        id.as_bytes().to_vec()
+        })
     }
 
     /// Limits of commands of the NVM command set.
     pub(super) fn nvm_controller(&self) -> Vec<u8> {
-        let id = IdentifyNvmController {
+        bytes_of(&IdentifyNvmController {
             wzsl: WRITE_ZEROES_MAX_LOG2,
             ..IdentifyNvmController::default()
-        };
-        id.as_bytes().to_vec()
+        })
     }
 }
 

@@ -331,7 +331,8 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     if sanitizing_until > Nanos::ZERO && drive.now() < sanitizing_until {
         return Err(Status::SANITIZE_IN_PROGRESS);
     }
-    let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
+    let unknown = Status::INVALID_OPCODE.dnr();
+    let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(unknown)?;
     let nsid = sqe.nsid.get();
     let path = access::check(access::state(drive, flags.portal));
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
@@ -354,17 +355,13 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
             let answer = flags.shared.reservations.with(drive.power_cuts(), execute)?;
             return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
         }
-        _ if namespace.zones.is_some() && !flags.has_all_command_sets() => {
-            return Err(Status::INVALID_OPCODE.dnr());
-        }
-        _ if !zones::has_command(opcode, namespace.zones.is_some()) => {
-            return Err(Status::INVALID_OPCODE.dnr());
-        }
+        _ if namespace.zones.is_some() && !flags.has_all_command_sets() => return Err(unknown),
+        _ if !zones::has_command(opcode, namespace.zones.is_some()) => return Err(unknown),
         N::ZoneManagementReceive | N::ZoneManagementSend => {
             return manage_zones(sqe, drive, namespace);
         }
         N::IoManagementReceive | N::IoManagementSend if drive.placement().is_none() => {
-            return Err(Status::INVALID_OPCODE.dnr());
+            return Err(unknown);
         }
         N::IoManagementReceive => return handle_status(sqe, drive, namespace),
         N::IoManagementSend => return handle_update(sqe, data, drive, namespace, flags),
@@ -528,9 +525,8 @@ fn copy(
         refuse_if(blocks > most(COPY_RANGE_MAX), Status::COMMAND_SIZE_LIMIT)?;
         ranges.push(range(namespace, source.lba.get(), blocks)?);
     }
-    if count > usize::from(COPY_RANGES) + 1 || all > most(COPY_MAX) {
-        return Err(Status::COMMAND_SIZE_LIMIT.dnr());
-    }
+    let is_too_many = count > usize::from(COPY_RANGES) + 1;
+    refuse_if(is_too_many || all > most(COPY_MAX), Status::COMMAND_SIZE_LIMIT)?;
     let (lba, sectors) = range(namespace, sqe.lba(), all)?;
     let reads = ranges.iter().map(|&(lba, sectors)| Request::new(Op::Read, lba, sectors, 0));
     let plan = Plan::from_requests(reads.collect());
@@ -560,9 +556,8 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
     let mut requests = Vec::new();
     let shift = namespace.block_sectors_log2();
     for _ in 0..count {
-        let Ok((dsm_range, after)) = DsmRange::read_from_prefix(rest) else {
-            return Err(Status::SGL_LENGTH_INVALID.dnr());
-        };
+        let entry = DsmRange::read_from_prefix(rest);
+        let (dsm_range, after) = entry.map_err(|_| Status::SGL_LENGTH_INVALID.dnr())?;
         rest = after;
         let mut blocks = dsm_range.blocks.get();
         check_range(namespace, dsm_range.lba.get(), blocks)?;

@@ -6,7 +6,7 @@ use drivebay_wire::nvme::{
     AdminOpcode, COMMAND_SET_ZONED, CommandEffects, EFFECT_CHANGES_CAPABILITY, EFFECT_CHANGES_DATA,
     EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, Feature, FirmwareSlots, LogPage,
     NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SCOPE_CONTROLLER, SCOPE_NAMESPACE,
-    SCOPE_SUBSYSTEM, SanitizeStatus, SmartLog, ocp_trailer, padded, padded_nqn,
+    SCOPE_SUBSYSTEM, SanitizeStatus, SmartLog, bytes_of, ocp_trailer, padded, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
@@ -99,7 +99,7 @@ pub(super) fn firmware(firmware: &Firmware) -> Vec<u8> {
     for (revision, slot) in log.revisions.iter_mut().zip(&firmware.slots) {
         *revision = slot.unwrap_or_default();
     }
-    log.as_bytes().to_vec()
+    bytes_of(&log)
 }
 
 /// Supported Log Pages of this kind of controller; any offset may be used.
@@ -234,18 +234,17 @@ pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<
         let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
         log.io[opcode as usize] = (EFFECT_SUPPORTED | SCOPE_NAMESPACE | effects).into();
     }
-    log.as_bytes().to_vec()
+    bytes_of(&log)
 }
 
 /// Vendor-specific log: the drive's clock, and how well the host keeps up with it.
 pub(super) fn pace(report: &Report) -> Vec<u8> {
-    let log = PaceLog {
+    bytes_of(&PaceLog {
         clock_ns: ((report.drive_s * 1e9) as u64).into(),
         rate_ppm: ((report.time_scale * 1e6).round() as u64).into(),
         kept_up: ((report.lateness.kept_up_percent.unwrap_or(0.0) * 100.0) as u16).into(),
         ..PaceLog::default()
-    };
-    log.as_bytes().to_vec()
+    })
 }
 
 /// Sanitize Status.
@@ -262,13 +261,12 @@ pub(super) fn sanitize(
     let overwrite = if identity.overwrites { seconds(Sanitize::Overwrite(16)) } else { u32::MAX };
     let estimated = [overwrite, seconds(Sanitize::Block), seconds(Sanitize::Crypto)];
     let kept = if identity.may_keep_blocks() { estimated } else { [u32::MAX; 3] };
-    let log = SanitizeStatus {
+    bytes_of(&SanitizeStatus {
         progress: last.map_or(u16::MAX, |operation| operation.progress(now)).into(),
         status: last.map_or(0, |operation| operation.status(now)).into(),
         cdw10: last.map_or(0, |operation| operation.cdw10).into(),
         estimated_seconds: estimated.map(Into::into),
         estimated_seconds_kept: kept.map(Into::into),
         ..SanitizeStatus::default()
-    };
-    log.as_bytes().to_vec()
+    })
 }

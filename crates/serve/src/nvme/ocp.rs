@@ -8,8 +8,7 @@
 
 use drivebay_drive::{Counters, Health};
 use drivebay_units::Nanos;
-use drivebay_wire::nvme::{LogPage, OcpLatency, OcpSmart, Status, ocp_trailer};
-use zerocopy::IntoBytes;
+use drivebay_wire::nvme::{LogPage, OcpLatency, OcpSmart, Status, bytes_of, ocp_trailer};
 
 use super::identity::Identity;
 use super::refuse::refuse_if;
@@ -66,7 +65,7 @@ fn smart(
     let [erases_min, erases_max, mean] = health.erases.map(u64::from);
     let mut refreshes = [0; 7];
     refreshes.copy_from_slice(&reliability.refreshes.to_le_bytes()[..7]);
-    let log = OcpSmart {
+    bytes_of(&OcpSmart {
         physical_bytes_written: u128::from(counters.placed_pages * 4096).into(),
         physical_bytes_read: u128::from(counters.read_bytes).into(),
         // Raw value in the lower six bytes, normalized value, which begins at 100, above.
@@ -93,8 +92,7 @@ fn smart(
         temperature_max_c: temperature_max_c.clamp(0.0, 255.0) as u8,
         erases_mean: mean.into(),
         ..OcpSmart::default()
-    };
-    log.as_bytes().to_vec()
+    })
 }
 
 fn latency(drive: &mut dyn Drive) -> Vec<u8> {
@@ -117,7 +115,7 @@ fn latency(drive: &mut dyn Drive) -> Vec<u8> {
     let length = |longest: Option<(Nanos, Nanos)>| {
         longest.map_or(0, |(latency, _)| (latency.0 / 1_000_000).min(0xffff) as u16)
     };
-    let log = OcpLatency {
+    bytes_of(&OcpLatency {
         status: u8::from(settings.is_on) << 1 | u8::from(settings.is_on),
         bucket_timer: timer.into(),
         bucket_timer_threshold: settings.timer_threshold.into(),
@@ -131,8 +129,7 @@ fn latency(drive: &mut dyn Drive) -> Vec<u8> {
         static_stamps: by_place(frozen).map(|kinds| kinds.map(|longest| stamp(longest).into())),
         static_latencies: by_place(frozen).map(|kinds| kinds.map(|longest| length(longest).into())),
         ..OcpLatency::default()
-    };
-    log.as_bytes().to_vec()
+    })
 }
 
 /// Capabilities of the commands that OCP lists: the lowest bit of each is "supported".

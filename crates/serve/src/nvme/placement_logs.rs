@@ -7,7 +7,7 @@
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
     EnduranceGroupLog, LogPage, PlacementConfiguration, PlacementConfigurations,
-    PlacementStatistics, Sqe, Status,
+    PlacementStatistics, Sqe, Status, bytes_of,
 };
 use zerocopy::IntoBytes;
 
@@ -48,7 +48,7 @@ fn group(drive: &mut dyn Drive, errors: u64) -> Vec<u8> {
     // Units of the health log have 512,000 bytes.
     let billions = |bytes: u128| bytes.div_ceil(1_000_000_000).into();
     let wide = |count: u64| u128::from(count).into();
-    let log = EnduranceGroupLog {
+    bytes_of(&EnduranceGroupLog {
         critical_warning: u8::from(health.available_spare_percent < SPARE_THRESHOLD)
             | u8::from(drive.is_read_only()) << 3,
         available_spare: health.available_spare_percent,
@@ -64,8 +64,7 @@ fn group(drive: &mut dyn Drive, errors: u64) -> Vec<u8> {
         capacity: wide(drive.sectors() * SECTOR_BYTES),
         free_capacity: wide(drive.table().free_sectors() * SECTOR_BYTES),
         ..EnduranceGroupLog::default()
-    };
-    log.as_bytes().to_vec()
+    })
 }
 
 fn configurations(shape: Shape, has_volatile_cache: bool) -> Vec<u8> {
@@ -111,13 +110,12 @@ fn statistics(shape: Shape, drive: &mut dyn Drive) -> Vec<u8> {
     let (used, counters) = (drive.handle_use(), drive.counters());
     let hosts = used.iter().filter(|handle_use| handle_use.handle.is_some());
     let written: u64 = hosts.map(|handle_use| handle_use.written_4k).sum();
-    let log = PlacementStatistics {
+    bytes_of(&PlacementStatistics {
         host_bytes: u128::from(written * PAGE_BYTES).into(),
         media_bytes: u128::from(counters.placed_pages * PAGE_BYTES).into(),
         erased_bytes: (u128::from(counters.erases) * u128::from(shape.unit_bytes)).into(),
         ..PlacementStatistics::default()
-    };
-    log.as_bytes().to_vec()
+    })
 }
 
 /// Set Features, Placement.

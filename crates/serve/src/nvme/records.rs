@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
     ErrorEntry, LogPage, PersistentEvent, PersistentKind, SELF_TEST_NONE, SELF_TESTS, SelfTestLog,
-    SelfTestResult, TELEMETRY_BLOCK, TelemetryHeader,
+    SelfTestResult, TELEMETRY_BLOCK, TelemetryHeader, bytes_of,
 };
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
@@ -291,6 +291,6 @@ impl SelfTests {
             log.current = kind;
             log.percent = (now.since_or_zero(from).0 * 100 / until.since(from).0.max(1)) as u8;
         }
-        log.as_bytes().to_vec()
+        bytes_of(&log)
     }
 }

@@ -15,7 +15,7 @@ use drivebay_drive::{Op as ModelOp, Zone, ZoneProblem, ZoneSpec, ZoneState};
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
     COMMAND_SET_ZONED, ChangedZones, IdentifyZonedNamespace, NvmOpcode, Sqe, Status,
-    ZONE_SEQUENTIAL, ZoneAction, ZoneDescriptor, ZoneFormat, ZoneReport,
+    ZONE_SEQUENTIAL, ZoneAction, ZoneDescriptor, ZoneFormat, ZoneReport, bytes_of,
 };
 use zerocopy::IntoBytes;
 
@@ -107,7 +107,7 @@ pub(super) fn identify(zones: &ZoneSpec) -> Vec<u8> {
         id.zrwasz = blocks(area.sectors).into();
     }
     id.lbafe[0] = ZoneFormat { zone_blocks: zone_blocks(zones).into(), ..ZoneFormat::default() };
-    id.as_bytes().to_vec()
+    bytes_of(&id)
 }
 
 /// True if this command set includes the command.
@@ -187,7 +187,7 @@ pub(super) fn is_of(zone: usize, namespace: &Namespace) -> bool {
 /// Changed Zone List of a namespace.
 pub(super) fn changed(changed: &BTreeSet<usize>, namespace: &Namespace) -> Vec<u8> {
     let mut log = ChangedZones::default();
-    let Some(spec) = &namespace.zones else { return log.as_bytes().to_vec() };
+    let Some(spec) = &namespace.zones else { return bytes_of(&log) };
     let first = (namespace.first / spec.sectors) as usize;
     let mut own = changed.iter().filter(|&&zone| is_of(zone, namespace));
     let mut count = 0;
@@ -196,7 +196,7 @@ pub(super) fn changed(changed: &BTreeSet<usize>, namespace: &Namespace) -> Vec<u
         count += 1;
     }
     log.count = if own.next().is_some() { u16::MAX } else { count }.into();
-    log.as_bytes().to_vec()
+    bytes_of(&log)
 }
 
 /// Zones that the drive has made read-only or taken offline.
@@ -258,9 +258,8 @@ pub(super) fn manage(
         about.map(|(_, index)| request(namespace.first + index * zones.sectors)).collect();
     // All zones are opened, or none.
     let opened = all.iter().filter(|zone| zone.state == ExplicitlyOpen).count();
-    if action == ZoneAction::Open && requests.len() + opened > zones.open as usize {
-        return Err(Status::TOO_MANY_OPEN_ZONES.dnr());
-    }
+    let is_too_many = requests.len() + opened > zones.open as usize;
+    refuse_if(action == ZoneAction::Open && is_too_many, Status::TOO_MANY_OPEN_ZONES)?;
     Ok(requests)
 }
 

@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use drivebay_units::refuse_if;
+
 /// Most regions.
 const REGIONS_MAX: usize = 256;
 
@@ -39,14 +41,13 @@ impl GuestMemory {
         file: Option<File>,
         writable: bool,
     ) -> io::Result<()> {
-        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-        let end = address.checked_add(bytes).ok_or_else(invalid)?;
-        offset.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or_else(invalid)?;
+        let invalid = io::ErrorKind::InvalidInput;
+        let end = address.checked_add(bytes).ok_or(invalid)?;
+        offset.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or(invalid)?;
         let overlaps =
             |region: &Region| address < region.address + region.bytes && region.address < end;
-        if bytes == 0 || self.regions.len() >= REGIONS_MAX || self.regions.iter().any(overlaps) {
-            return Err(invalid());
-        }
+        let is_full = self.regions.len() >= REGIONS_MAX;
+        refuse_if(bytes == 0 || is_full || self.regions.iter().any(overlaps), invalid)?;
         self.regions.push(Region { address, bytes, offset, file, writable });
         Ok(())
     }

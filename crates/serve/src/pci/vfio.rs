@@ -74,11 +74,8 @@ pub(crate) fn serve(
             }
         }
     };
-    thread::Builder::new()
-        .name("vfio-user".into())
-        .spawn(work)
-        .map_err(|why| machine(path, why))?;
-    Ok(())
+    let started = thread::Builder::new().name("vfio-user".into()).spawn(work);
+    started.map(drop).map_err(|why| machine(path, why))
 }
 
 /// Kind and number of interrupts.

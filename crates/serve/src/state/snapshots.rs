@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use drivebay_drive::{Device, DeviceError, Spec};
 use drivebay_run::snapshot::{self as state, SnapshotError as StateError};
-use drivebay_units::Rng;
+use drivebay_units::{Rng, refuse_if};
 
 use crate::memory_limit::{MemoryLimit, Share, Use};
 use crate::store::Store;
@@ -130,9 +130,7 @@ impl Snapshots {
                 let spec = device.spec().clone();
                 let bytes = model_bytes(&spec);
                 let mut memory = limit.share(Use::Data);
-                if !memory.resize(bytes) {
-                    return Err(SnapshotError::Memory(bytes));
-                }
+                refuse_if(!memory.resize(bytes), SnapshotError::Memory(bytes))?;
                 self.preparing = Some(thread::spawn(move || {
                     // The duplicate has touched all of its memory.
                     let device = Device::new(spec, 0)?.duplicate()?;

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 use rustix::fs::{
     FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fstatvfs, ioctl_ficlone, seek,
 };
@@ -31,10 +31,8 @@ const RESERVE_MAX: u64 = 1 << 30;
 pub(super) fn check_room(file: &File, bytes: u64) -> io::Result<()> {
     let space = fstatvfs(file)?;
     let reserve = (space.f_blocks / RESERVE_SHARE * space.f_frsize).min(RESERVE_MAX);
-    if bytes > (space.f_bavail * space.f_frsize).saturating_sub(reserve) {
-        return Err(io::ErrorKind::StorageFull.into());
-    }
-    Ok(())
+    let free = (space.f_bavail * space.f_frsize).saturating_sub(reserve);
+    refuse_if(bytes > free, io::ErrorKind::StorageFull.into())
 }
 
 /// Error for a file that another server has locked.

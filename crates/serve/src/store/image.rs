@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 use rustix::fs::{FlockOperation, OFlags, SeekFrom, flock, ioctl_ficlone, seek};
 use rustix::io::Errno;
 
@@ -139,9 +139,7 @@ impl Image {
         for Extent { sectors, data } in extents {
             let end = at + sectors * SECTOR_BYTES;
             while data && at < end {
-                if cancelled() {
-                    return Err(io::ErrorKind::Interrupted.into());
-                }
+                refuse_if(cancelled(), io::ErrorKind::Interrupted)?;
                 let piece = &mut piece[..PIECE.min((end - at) as usize)];
                 self.read(at, piece)?;
                 out.write_all_at(piece, at)?;

@@ -11,7 +11,7 @@
 
 use std::io::{self, IoSlice};
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 use memmap2::MmapMut;
 
 use super::extent::Extent;
@@ -130,9 +130,7 @@ impl Frames {
         if let Some(frame) = self.free.pop() {
             return Ok((frame, true));
         }
-        if self.taken == IMAGE {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
+        refuse_if(self.taken == IMAGE, io::ErrorKind::StorageFull)?;
         if self.taken as usize == self.blocks.len() * BLOCK {
             self.blocks.push(MmapMut::map_anon(BLOCK * PAGE_BYTES)?);
         }
@@ -242,9 +240,7 @@ impl Memory {
         let new = pages.iter().flat_map(groups).filter(|&group| last.replace(group) != Some(group));
         let new: Vec<usize> = new.collect();
         let bytes = new.len() as u64 * GROUP_BYTES;
-        if !self.table.memory.resize(bytes) {
-            return Err(bytes);
-        }
+        refuse_if(!self.table.memory.resize(bytes), bytes)?;
         for group in new {
             self.table.groups[group] = Some(Box::new([NONE; GROUP]));
         }

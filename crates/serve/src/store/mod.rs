@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use drivebay_drive::StreamPage;
-use drivebay_units::{Rng, SECTOR_BYTES};
+use drivebay_units::{Rng, SECTOR_BYTES, refuse_if};
 use serde::Deserialize;
 
 use crate::error::ServeError;
@@ -192,9 +192,8 @@ impl Store {
         let Request { op, lba, sectors, .. } = *request;
         let end = lba.checked_add(u64::from(sectors));
         let is_ranged = !matches!(op, Op::Flush | Op::HandleUpdate);
-        if is_ranged && (sectors == 0 || end.is_none_or(|end| end > self.sectors)) {
-            return Err(Status::OutOfRange);
-        }
+        let is_outside = sectors == 0 || end.is_none_or(|end| end > self.sectors);
+        refuse_if(is_ranged && is_outside, Status::OutOfRange)?;
         let changed = match op {
             Op::Read | Op::Flush | Op::HandleUpdate | Op::Zone(_) => Ok(()),
             // The data was placed already.
@@ -219,7 +218,7 @@ impl Store {
                 | Op::Append { fua: true }
                 | Op::WriteZeroes { fua: true, .. }
         );
-        Ok(match &self.medium {
+        Ok(match &mut self.medium {
             Medium::File(file) if is_durable && self.durability == HostDurability::Flush => {
                 Some(file.syncer.request())
             }

@@ -5,10 +5,11 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use crate::lock::lock;
 use crate::waker::Waker;
 
 /// Number of a sync request; numbers grow.
@@ -16,67 +17,54 @@ use crate::waker::Waker;
 pub(crate) struct SyncId(u64);
 
 #[derive(Default)]
-struct State {
-    requested: SyncId,
-    completed: SyncId,
-    failed: bool,
-    is_over: bool,
-}
-
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
+struct Outcome {
+    /// Last completed request.
+    completed: AtomicU64,
+    failed: AtomicBool,
 }
 
 /// Calls fdatasync on request.
 pub(super) struct Syncer {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    requested: SyncId,
+    outcome: Arc<Outcome>,
+    /// The thread, and its requests; it ends when they end.
+    thread: Option<(Sender<SyncId>, JoinHandle<()>)>,
 }
 
 impl Syncer {
     pub fn new(file: File, waker: Waker) -> io::Result<Syncer> {
-        let shared = Arc::new(Shared::default());
-        let theirs = Arc::clone(&shared);
-        let thread =
-            Builder::new().name("fdatasync".into()).spawn(move || theirs.work(&file, &waker))?;
-        Ok(Syncer { shared, thread: Some(thread) })
+        let (sender, requests) = channel();
+        let outcome = Arc::new(Outcome::default());
+        let theirs = Arc::clone(&outcome);
+        let work = move || theirs.work(&requests, &file, &waker);
+        let thread = Builder::new().name("fdatasync".into()).spawn(work)?;
+        Ok(Syncer { requested: SyncId::default(), outcome, thread: Some((sender, thread)) })
     }
 
     /// Requests that everything written so far is synced to the disk.
-    pub fn request(&self) -> SyncId {
-        let mut state = lock(&self.shared.state);
-        state.requested.0 += 1;
-        self.shared.changed.notify_one();
-        state.requested
+    pub fn request(&mut self) -> SyncId {
+        self.requested.0 += 1;
+        if let Some((requests, _)) = &self.thread {
+            let _ = requests.send(self.requested);
+        }
+        self.requested
     }
 
     /// Result of a request, if it has completed. After a sync has failed it is unknown which data
     /// the kernel has dropped, so all later requests fail.
     pub fn result(&self, id: SyncId) -> Option<Result<(), ()>> {
-        let state = lock(&self.shared.state);
-        (state.completed >= id).then_some(if state.failed { Err(()) } else { Ok(()) })
+        let is_completed = self.outcome.completed.load(Ordering::Acquire) >= id.0;
+        let failed = self.outcome.failed.load(Ordering::Relaxed);
+        is_completed.then_some(if failed { Err(()) } else { Ok(()) })
     }
 }
 
-impl Shared {
-    fn work(&self, file: &File, waker: &Waker) {
-        loop {
-            let mut state = lock(&self.state);
-            while state.requested == state.completed && !state.is_over {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            if state.requested == state.completed {
-                return;
-            }
-            let id = state.requested;
-            drop(state);
-            let failed = rustix::fs::fdatasync(file).is_err();
-            let mut state = lock(&self.state);
-            state.completed = id;
-            state.failed |= failed;
-            drop(state);
+impl Outcome {
+    fn work(&self, requests: &Receiver<SyncId>, file: &File, waker: &Waker) {
+        while let Ok(first) = requests.recv() {
+            let id = requests.try_iter().last().unwrap_or(first);
+            self.failed.fetch_or(rustix::fs::fdatasync(file).is_err(), Ordering::Relaxed);
+            self.completed.store(id.0, Ordering::Release);
             waker.wake();
         }
     }
@@ -84,9 +72,8 @@ impl Shared {
 
 impl Drop for Syncer {
     fn drop(&mut self) {
-        lock(&self.shared.state).is_over = true;
-        self.shared.changed.notify_one();
-        if let Some(thread) = self.thread.take() {
+        if let Some((requests, thread)) = self.thread.take() {
+            drop(requests);
             let _ = thread.join();
         }
     }

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 use drivebay_wire::ublk::{IoDescriptor, IoOp, data_offset};
 use rustix::io::Errno;
 
@@ -67,9 +67,7 @@ impl UblkDevice {
         slot: Slot,
         descriptor: &IoDescriptor,
     ) -> Result<(), Errno> {
-        if drive.is_off() {
-            return Err(Errno::IO);
-        }
+        refuse_if(drive.is_off(), Errno::IO)?;
         let token = u64::from(self.cuts) << 32 | slot.number();
         let (request, bytes) = request(descriptor, &self.namespace, token)?;
         let data = self.buffer.get_mut(..bytes).ok_or(Errno::INVAL)?;
@@ -141,12 +139,9 @@ fn request(
     };
     let (lba, sectors) = (descriptor.start_sector, descriptor.nr_sectors);
     // The namespace may have become smaller since.
-    if lba.checked_add(sectors.into()).is_none_or(|end| end > namespace.sectors()) {
-        return Err(Errno::IO);
-    }
-    if op.changes_data() && namespace.is_read_only {
-        return Err(Errno::PERM);
-    }
+    let end = lba.checked_add(sectors.into());
+    refuse_if(end.is_none_or(|end| end > namespace.sectors()), Errno::IO)?;
+    refuse_if(op.changes_data() && namespace.is_read_only, Errno::PERM)?;
     let bytes = if matches!(op, Op::Write { .. }) { sectors as usize * 512 } else { 0 };
     Ok((Request::new(op, namespace.first + lba, sectors, token), bytes))
 }

@@ -212,14 +212,9 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Detected> {
         [(best, one), (other, two), ..]
             if other * 10 >= best * 9 && ![one, two].contains(&Format::LibCacheSim) =>
         {
-            Err((
-                format!(
-                    "fits two formats: {} ({best} lines) and {} ({other})",
-                    one.name(),
-                    two.name()
-                ),
-                format!("name the right one: --format {} (or --from)", one.name()),
-            ))
+            let (one, two) = (one.name(), two.name());
+            let what = format!("fits two formats: {one} ({best} lines) and {two} ({other})");
+            Err((what, format!("name the right one: --format {one} (or --from)")))
         }
         [(best, format), ..] => Ok((format, format!("{best} of {count} lines fit"))),
     })

@@ -174,11 +174,8 @@ impl Profile {
     pub fn parse(text: &str) -> Result<Profile, TraceError> {
         let profile: Profile = toml::from_str(text).map_err(|error| {
             let problem = error.to_string().replace('\n', " ");
-            TraceError::file(
-                "profile",
-                problem,
-                "compare it with crates/trace/src/synth/light.toml",
-            )
+            let hint = "compare it with crates/trace/src/synth/light.toml";
+            TraceError::file("profile", problem, hint)
         })?;
         profile.check()?;
         Ok(profile)

@@ -20,10 +20,7 @@ layout! {
         pub cid: U16,
         /// Namespace; for fabrics commands the command type, in the low byte.
         pub nsid: U32,
-        /// Command dwords 2 and 3.
-        pub cdw2: [U32; 2],
-        /// Metadata pointer.
-        pub mptr: U64,
+        [reserved_8: [u8; 16]],
         /// Data pointer: PRP entry 1.
         pub prp1: U64,
         /// Data pointer: PRP entry 2.

@@ -1,8 +1,9 @@
 //! Macro for structures with the memory layout of their specification.
 
-/// Defines structures of little-endian fields; the size in bytes follows the name, and reserved
-/// fields stand in brackets. They can be read from bytes without conversion; their default is all
-/// zeros. (Arrays of more than 32 elements have no `Default`.)
+/// Defines structures of little-endian fields; the size in bytes follows the name. Reserved fields,
+/// and fields that drivebay leaves at zero, stand in brackets. The structures can be read from
+/// bytes without conversion; their default is all zeros. (Arrays of more than 32 elements have no
+/// `Default`.)
 macro_rules! layout {
     ($($(#[$meta:meta])* $vis:vis struct $name:ident: $bytes:literal {
         $($(#[$about:meta])* $(pub $field:ident: $kind:ty)? $([$gap:ident: $unused:ty])?,)*
@@ -29,6 +30,11 @@ macro_rules! layout {
 
         const _: () = assert!(size_of::<$name>() == $bytes);
     )*};
+}
+
+/// Returns a structure's bytes.
+pub fn bytes_of(structure: &(impl zerocopy::IntoBytes + zerocopy::Immutable)) -> Vec<u8> {
+    structure.as_bytes().to_vec()
 }
 
 pub(super) use layout;

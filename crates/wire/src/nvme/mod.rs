@@ -24,6 +24,7 @@ pub use entry::*;
 pub use fabrics::*;
 pub use feature::*;
 pub use identify::*;
+pub use layout::bytes_of;
 pub use log::*;
 pub use pdu::*;
 pub use placement::*;

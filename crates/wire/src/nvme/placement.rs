@@ -43,8 +43,7 @@ layout! {
         pub spare_threshold: u8,
         pub percentage_used: u8,
         pub domain: U16,
-        [reserved_8: [u8; 24]],
-        pub endurance_estimate: U128,
+        [reserved_8: [u8; 40]],
         /// Units of 10^9 bytes, rounded up, as the next two fields.
         pub data_units_read: U128,
         pub data_units_written: U128,
@@ -119,14 +118,10 @@ layout! {
         pub timestamp: U64,
         /// Namespace.
         pub nsid: U32,
-        /// Flags of "media reallocated": bit 0, the address is valid.
-        pub moved_flags: u8,
-        [reserved_17: u8],
+        [reserved_16: [u8; 2]],
         /// Number of blocks moved ("media reallocated").
         pub moved_blocks: U16,
-        /// First block moved ("media reallocated").
-        pub moved_lba: U64,
-        [reserved_28: U32],
+        [reserved_20: [u8; 12]],
         /// Reclaim group.
         pub group: U16,
         /// Reclaim unit handle.

@@ -28,11 +28,7 @@ layout! {
         pub mar: U32,
         /// Limit minus one; all ones: no limit.
         pub mor: U32,
-        /// 0: not reported.
-        pub rrl: U32,
-        pub frl: U32,
-        pub rrl1_to_3: [U32; 3],
-        pub frl1_to_3: [U32; 3],
+        [reserved_12: [u8; 32]],
         pub numzrwa: U32,
         pub zrwafg: U16,
         pub zrwasz: U16,

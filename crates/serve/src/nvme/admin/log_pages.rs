@@ -2,7 +2,7 @@
 //! `nvme/ocp.rs`).
 
 use drivebay_wire::nvme::{
-    COMMAND_SET_NVM, COMMAND_SET_ZONED, LogPage, PersistentKind, Sqe, Status, ocp_trailer,
+    COMMAND_SET_NVM, COMMAND_SET_ZONED, LogPage, PersistentKind, Sqe, Status, bytes_of, ocp_trailer,
 };
 use zerocopy::IntoBytes;
 
@@ -26,9 +26,8 @@ impl Subsystem {
         sqe: &Sqe,
     ) -> Answer {
         let (bytes, offset) = (sqe.log_bytes(), sqe.log_offset());
-        if bytes > u64::from(self.identity.transfer_bytes_max()) || !offset.is_multiple_of(4) {
-            return Err(Status::INVALID_FIELD.dnr());
-        }
+        let is_too_long = bytes > u64::from(self.identity.transfer_bytes_max());
+        refuse_if(is_too_long || !offset.is_multiple_of(4), Status::INVALID_FIELD)?;
         let log = LogPage::from_code(sqe.cdw10.get() as u8)
             .filter(|&log| logs::is_of(log, kind, &self.identity));
         let log = log.ok_or(Status::INVALID_LOG_PAGE.dnr())?;
@@ -74,7 +73,7 @@ impl Subsystem {
                     Some(namespace) => logs::smart_of(namespace, all),
                     None => return Err(Status::INVALID_NAMESPACE.dnr()),
                 };
-                log.as_bytes().to_vec()
+                bytes_of(&log)
             }
             LogPage::FirmwareSlots => logs::firmware(&self.records.firmware),
             LogPage::ChangedNamespaces => namespace_list(controller.changed.iter().copied()),

@@ -113,13 +113,9 @@ impl PciDevice {
         }
         if is_ready && !was_ready {
             let entries = registers.admin_entries;
-            self.completion[0] = Some(CompletionQueue::new(
-                registers.admin_cq,
-                (entries >> 16 & 0xfff) + 1,
-                Some(0),
-            ));
-            let entries = (entries & 0xfff) + 1;
-            self.submission[0] = Some(SubmissionQueue::new(registers.admin_sq, entries, 0));
+            let [answers, commands] = [entries >> 16, entries].map(|field| (field & 0xfff) + 1);
+            self.completion[0] = Some(CompletionQueue::new(registers.admin_cq, answers, Some(0)));
+            self.submission[0] = Some(SubmissionQueue::new(registers.admin_sq, commands, 0));
         }
         if effect == Effect::Shutdown {
             self.commands.flush_for_shutdown(drive);
@@ -256,9 +252,8 @@ impl PciDevice {
                 let cq = (cdw11 >> 16) as u16;
                 refuse_if(self.submission[place].is_some(), Status::INVALID_QUEUE_IDENTIFIER)?;
                 check_queue(fits, contiguous)?;
-                if cq == 0 || !self.completion.get(usize::from(cq)).is_some_and(Option::is_some) {
-                    return Err(Status::COMPLETION_QUEUE_INVALID.dnr());
-                }
+                let exists = self.completion.get(usize::from(cq)).is_some_and(Option::is_some);
+                refuse_if(cq == 0 || !exists, Status::COMPLETION_QUEUE_INVALID)?;
                 self.submission[place] = Some(SubmissionQueue::new(sqe.prp1.get(), entries, cq));
                 self.clear_doorbell(2 * id);
             }

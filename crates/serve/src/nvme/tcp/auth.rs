@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use drivebay_units::refuse_if;
 use drivebay_wire::nvme::{
     AuthChallenge, AuthFailure, AuthHead, AuthId, AuthNegotiate, AuthReply, AuthSuccess, Status,
 };
@@ -65,12 +66,9 @@ impl Secret {
             .decode(rest.strip_suffix(':').ok_or("it does not end with a colon")?)
             .map_err(|_| "the part after the hash is not base64")?;
         let length = key.len().saturating_sub(4);
-        if ![32, 48, 64].contains(&length) {
-            return Err("its key has not 32, 48 or 64 bytes");
-        }
-        if crc32fast::hash(&key[..length]).to_le_bytes() != key[length..] {
-            return Err("its checksum is wrong");
-        }
+        refuse_if(![32, 48, 64].contains(&length), "its key has not 32, 48 or 64 bytes")?;
+        let checksum = crc32fast::hash(&key[..length]).to_le_bytes();
+        refuse_if(checksum != key[length..], "its checksum is wrong")?;
         key.truncate(length);
         Ok(Secret { key, transform })
     }
@@ -229,9 +227,7 @@ impl Authentication {
         let (head, rest) = AuthReply::read_from_prefix(message).map_err(|_| PAYLOAD)?;
         let hash_bytes = challenge.value.len();
         let values = 2 * hash_bytes + usize::from(head.group_bytes.get());
-        if usize::from(head.hash_bytes) != hash_bytes || rest.len() < values {
-            return Err(PAYLOAD);
-        }
+        refuse_if(usize::from(head.hash_bytes) != hash_bytes || rest.len() < values, PAYLOAD)?;
         let (response, rest) = rest.split_at(hash_bytes);
         let (value, rest) = rest.split_at(hash_bytes);
         let public = &rest[..head.group_bytes.get().into()];
@@ -255,20 +251,14 @@ impl Authentication {
         };
         let key = self.secrets.host.key_for(host);
         let expected = respond(&key, &challenge.value, challenge.number, "HostHost", host, own);
-        if response != expected {
-            return Err(FAILED);
-        }
+        refuse_if(response != expected, FAILED)?;
         let proof = match (head.is_valid, &self.secrets.controller) {
             (0, _) => None,
             (_, None) => return Err(FAILED),
-            (_, Some(secret)) => Some(respond(
-                &secret.key_for(own),
-                value,
-                head.number.get(),
-                "Controller",
-                own,
-                host,
-            )),
+            (_, Some(secret)) => {
+                let (key, number) = (secret.key_for(own), head.number.get());
+                Some(respond(&key, value, number, "Controller", own, host))
+            }
         };
         Ok(Step::Success { proof, hash_bytes: hash_bytes as u8 })
     }
@@ -280,14 +270,11 @@ fn head(kind: u8, id: AuthId, transaction: u16) -> AuthHead {
 
 fn negotiate(message: &[u8]) -> Result<Step, u8> {
     let (head, _) = AuthNegotiate::read_from_prefix(message).map_err(|_| PAYLOAD)?;
-    if head.secure_channel != 0 {
-        return Err(CONCATENATION);
-    }
+    refuse_if(head.secure_channel != 0, CONCATENATION)?;
     let counts = [head.hashes, head.groups].map(usize::from);
     // One or more protocols, the first of which is DH-HMAC-CHAP.
-    if head.protocols == 0 || head.protocol != 1 || counts.iter().any(|&count| count > GROUP_IDS) {
-        return Err(PAYLOAD);
-    }
+    let is_known = head.protocols > 0 && head.protocol == 1;
+    refuse_if(!is_known || counts.iter().any(|&count| count > GROUP_IDS), PAYLOAD)?;
     let ids = |from: usize, count: usize| head.ids[from..from + count].iter().copied();
     let known = |most: usize| move |&id: &u8| usize::from(id) <= most;
     let hash = ids(0, counts[0]).find(|&id| id > 0 && known(HASHES.len())(&id));
@@ -337,9 +324,7 @@ impl Challenge {
         };
         let value = BigUint::from_bytes_be(public);
         let one = BigUint::from(1_u8);
-        if public.len() != bytes || value <= one || value >= &prime - &one {
-            return Err(PAYLOAD);
-        }
+        refuse_if(public.len() != bytes || value <= one || value >= &prime - &one, PAYLOAD)?;
         Ok(Some(padded(&value.modpow(&self.exponent, &prime), bytes)))
     }
 

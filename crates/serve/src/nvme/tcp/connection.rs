@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use drivebay_units::refuse_if;
 use drivebay_wire::nvme::{
     ALIGNMENT_MAX, Decoder, Digests, FLAG_LAST, Fault, FaultKind, HEADER_BYTES, InitPdu, Pdu,
     TermPdu, encode,
@@ -207,9 +208,8 @@ impl Protocol {
         match (&self.phase, pdu) {
             (Phase::New, Pdu::IcReq(request)) => self.initialize(request),
             (Phase::Initialized, Pdu::Command(sqe, data)) => {
-                if data.bytes.len() > CAPSULE_DATA_MAX as usize {
-                    return Err(Fault::new(FaultKind::DataLimitExceeded));
-                }
+                let is_too_long = data.bytes.len() > CAPSULE_DATA_MAX as usize;
+                refuse_if(is_too_long, Fault::new(FaultKind::DataLimitExceeded))?;
                 self.queue.command(drive, &mut self.out, *sqe, data)
             }
             (Phase::Initialized, Pdu::DataToController(head, flags, data)) => {
@@ -225,12 +225,10 @@ impl Protocol {
     }
 
     fn initialize(&mut self, request: InitPdu) -> Result<(), Fault> {
-        if request.version.get() != 0 {
-            return Err(Fault { kind: FaultKind::UnsupportedParameter, information: 8 });
-        }
-        if request.alignment > ALIGNMENT_MAX {
-            return Err(Fault { kind: FaultKind::UnsupportedParameter, information: 10 });
-        }
+        let unsupported =
+            |information| Fault { kind: FaultKind::UnsupportedParameter, information };
+        refuse_if(request.version.get() != 0, unsupported(8))?;
+        refuse_if(request.alignment > ALIGNMENT_MAX, unsupported(10))?;
         let digests = Digests::from_bits(request.digests);
         let response =
             InitPdu { digests: digests.bits(), max: DATA_MAX.into(), ..InitPdu::default() };

@@ -5,10 +5,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use drivebay_units::refuse_if;
 use drivebay_wire::nvme::{
     CONNECT_AUTHENTICATE, CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry,
     DiscoveryHeader, FabricsType, Feature, Property, SECURITY_PROTOCOL, SUBSYSTEM_NVM, Sqe, Status,
-    TRANSPORT_TCP, nqn_of, padded, padded_nqn,
+    TRANSPORT_TCP, bytes_of, nqn_of, padded, padded_nqn,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -72,9 +73,8 @@ pub(super) fn execute(
     data: &[u8],
 ) -> Result<Reply, Refusal> {
     let refuse = |status: Status| (status.dnr(), 0);
-    if sqe.opcode != drivebay_wire::nvme::OPCODE_FABRICS {
-        return Err(refuse(Status::COMMAND_SEQUENCE));
-    }
+    let is_fabrics = sqe.opcode == drivebay_wire::nvme::OPCODE_FABRICS;
+    refuse_if(!is_fabrics, refuse(Status::COMMAND_SEQUENCE))?;
     let command = FabricsType::from_sqe(sqe);
     let Some(queue) = connected else {
         let FabricsType::Connect { .. } = command else {
@@ -155,11 +155,6 @@ fn wrong(place: u16, in_data: bool) -> Refusal {
     (Status::CONNECT_INVALID_PARAMETERS.dnr(), result)
 }
 
-/// Ends Connect with a status and a result if it is wrong.
-fn reject_if(is_wrong: bool, refusal: Refusal) -> Result<(), Refusal> {
-    if is_wrong { Err(refusal) } else { Ok(()) }
-}
-
 fn connect(
     subsystem: &mut Subsystem,
     drive: &dyn Drive,
@@ -172,7 +167,7 @@ fn connect(
     else {
         return Err((Status::INVALID_FIELD.dnr(), 0));
     };
-    reject_if(format != 0, (Status::CONNECT_INCOMPATIBLE_FORMAT.dnr(), 0))?;
+    refuse_if(format != 0, (Status::CONNECT_INCOMPATIBLE_FORMAT.dnr(), 0))?;
     let data = ConnectData::read_from_prefix(data).map(|(data, _)| data);
     let data = data.map_err(|_| (Status::SGL_LENGTH_INVALID.dnr(), 0))?;
     let host = nqn_of(&data.host_nqn).ok_or(wrong(512, true))?;
@@ -184,13 +179,13 @@ fn connect(
     };
     let max = if queue == 0 { ADMIN_ENTRIES_MAX } else { subsystem.identity.queue_entries_max };
     let entries = entries_less_one.saturating_add(1);
-    reject_if(!(ENTRIES_MIN..=max).contains(&entries), wrong(44, false))?;
+    refuse_if(!(ENTRIES_MIN..=max).contains(&entries), wrong(44, false))?;
     let flow_control = attributes & NO_FLOW_CONTROL == 0;
     let secrets = subsystem.secrets.clone().filter(|_| kind == Kind::Tcp);
     let authentication = secrets.map(|secrets| Authentication::new(&secrets, host, name));
     let asked = data.controller.get();
     let (controller, flags) = if queue == 0 {
-        reject_if(asked != CONNECT_CNTLID_ANY, wrong(16, true))?;
+        refuse_if(asked != CONNECT_CNTLID_ANY, wrong(16, true))?;
         let busy = (Status::CONNECT_CONTROLLER_BUSY, 0);
         let id = subsystem.add(kind, portal).ok_or(busy)?;
         let controller = subsystem.get_mut(id).ok_or(busy)?;
@@ -205,16 +200,16 @@ fn connect(
     } else {
         let controller = subsystem.get_mut(asked).ok_or(wrong(16, true))?;
         let is_own = controller.host_nqn == host && controller.kind == kind;
-        reject_if(!is_own || kind == Kind::Discovery, wrong(512, true))?;
+        refuse_if(!is_own || kind == Kind::Discovery, wrong(512, true))?;
         // A controller belongs to one port.
-        reject_if(controller.flags.portal != portal, wrong(16, true))?;
-        reject_if(controller.features.host_id != data.host_id, wrong(0, true))?;
-        reject_if(!controller.flags.serves(), (Status::COMMAND_SEQUENCE.dnr(), 0))?;
+        refuse_if(controller.flags.portal != portal, wrong(16, true))?;
+        refuse_if(controller.features.host_id != data.host_id, wrong(0, true))?;
+        refuse_if(!controller.flags.serves(), (Status::COMMAND_SEQUENCE.dnr(), 0))?;
         // As many as were granted, counted from 0.
         let granted = (controller.features[Feature::NumberOfQueues] & 0xffff) + 1;
-        reject_if(u32::from(queue) > granted, wrong(42, false))?;
+        refuse_if(u32::from(queue) > granted, wrong(42, false))?;
         let place = 1 << (queue - 1);
-        reject_if(controller.queues & place != 0, (Status::CONNECT_CONTROLLER_BUSY, 0))?;
+        refuse_if(controller.queues & place != 0, (Status::CONNECT_CONTROLLER_BUSY, 0))?;
         controller.queues |= place;
         (asked, &controller.flags)
     };
@@ -260,7 +255,7 @@ pub(super) fn discovery_log(
         address: padded(&address.ip().to_string()),
         ..DiscoveryEntry::default()
     };
-    let mut page = header.as_bytes().to_vec();
+    let mut page = bytes_of(&header);
     for nqn in subsystems.names() {
         for (number, portal) in (1..).zip(&portals) {
             page.extend_from_slice(entry(nqn, number, portal).as_bytes());

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{SECTOR_BYTES, refuse_if};
 use drivebay_wire::nvme::{
     Cqe, Data, DataPdu, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, OPCODE_FABRICS, Pdu, SglKind,
     Sqe, Status, encode_data_with,
@@ -17,7 +17,6 @@ use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
 use crate::nvme::identity::{Kind, TCP_TRANSFER_MAX_LOG2};
 use crate::nvme::io::{self, Finished, InflightCommands, Progress, Transfer};
-use crate::nvme::refuse::refuse_if;
 use crate::nvme::subsystem::{Shared, Subsystems, check_flags};
 use crate::request::Completion;
 
@@ -129,9 +128,7 @@ impl Queue {
     ) -> Result<(), Fault> {
         // Before it is connected a queue accepts one command at a time.
         let entries = self.connected.as_ref().map_or(1, |queue| queue.entries);
-        if self.outstanding >= entries {
-            return Err(Fault::new(FaultKind::Sequence));
-        }
+        refuse_if(self.outstanding >= entries, Fault::new(FaultKind::Sequence))?;
         self.outstanding += 1;
         self.sq_head = if self.sq_head + 1 >= entries { 0 } else { self.sq_head + 1 };
         if let Some(queue) = &self.connected {
@@ -167,16 +164,14 @@ impl Queue {
             Transfer::None => return Ok(Some(&[])),
             Transfer::FromHost(bytes) | Transfer::ToHost(bytes) => bytes,
         };
-        refuse_if(wanted > max, Status::INVALID_FIELD)?;
-        refuse_if(sgl.bytes < wanted || sgl.bytes > max, Status::SGL_LENGTH_INVALID)?;
+        refuse_if(wanted > max, Status::INVALID_FIELD.dnr())?;
+        refuse_if(sgl.bytes < wanted || sgl.bytes > max, Status::SGL_LENGTH_INVALID.dnr())?;
         match (transfer, sgl.kind) {
             (Transfer::FromHost(_), SglKind::InCapsule) => {
                 let from = usize::try_from(sgl.address).unwrap_or(usize::MAX);
                 let end = from.saturating_add(sgl.bytes as usize);
                 let bytes = data.bytes.get(from..end).ok_or(Status::SGL_OFFSET_INVALID.dnr())?;
-                if data.is_damaged {
-                    return Err(Status::TRANSIENT_TRANSPORT_ERROR);
-                }
+                refuse_if(data.is_damaged, Status::TRANSIENT_TRANSPORT_ERROR)?;
                 Ok(Some(bytes))
             }
             (Transfer::FromHost(_), SglKind::Transport) => Ok(None),
@@ -222,9 +217,8 @@ impl Queue {
         let (from, bytes) = (head.offset.get(), head.bytes.get());
         let end = from.checked_add(bytes).filter(|&end| end as usize <= incoming.data.len());
         let end = end.ok_or(Fault::new(FaultKind::DataOutOfRange))?;
-        if from != incoming.received || is_last != (end as usize == incoming.data.len()) {
-            return Err(Fault::new(FaultKind::DataOutOfRange));
-        }
+        let is_next = from == incoming.received && is_last == (end as usize == incoming.data.len());
+        refuse_if(!is_next, Fault::new(FaultKind::DataOutOfRange))?;
         incoming.data[from as usize..end as usize].copy_from_slice(data.bytes);
         incoming.received = end;
         // The command fails when all of its data has come.
@@ -303,7 +297,7 @@ impl Queue {
         let aborts_max = usize::from(subsystem.identity.own.aborts_max) + 1;
         let controller = id.and_then(|id| subsystem.get_mut(id));
         let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
-        refuse_if(controller.aborts.len() >= aborts_max, Status::ABORT_LIMIT_EXCEEDED)?;
+        refuse_if(controller.aborts.len() >= aborts_max, Status::ABORT_LIMIT_EXCEEDED.dnr())?;
         controller.aborts.push(Abort { cid: sqe.cid.get(), queue, target, outcome: None });
         Ok(())
     }
@@ -465,9 +459,7 @@ impl Queue {
             return Ok(());
         };
         let mut subsystem = self.subsystem.lock();
-        if subsystem.get_mut(queue.controller).ok_or(QueueGone)?.is_lost() {
-            return Err(QueueGone);
-        }
+        refuse_if(subsystem.get_mut(queue.controller).ok_or(QueueGone)?.is_lost(), QueueGone)?;
         subsystem.poll_events(queue.controller, drive);
         Ok(())
     }
