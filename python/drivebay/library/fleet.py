@@ -55,7 +55,11 @@ LEAST_SHARE = 0.001
 """Least share of the bytes of a stream."""
 BLOCK_BYTES, LEAST_BYTES, LEAST_SPAN = 128 * 1024, 2**26, 2**23
 """Alignment, and least bytes of the data and of a stream's span, on a scaled drive."""
-IN_SEQUENCE = {"pattern": "sequential", "block_bytes": BLOCK_BYTES, "offsets": "uniform"}
+IN_SEQUENCE: dict[str, Any] = {
+    "pattern": "sequential",
+    "block_bytes": BLOCK_BYTES,
+    "offsets": "uniform",
+}
 THETAS = np.arange(0.05, 4.0, 0.05)[:, None]
 """Exponents of Zipf's law that are tried."""
 ZONES = 20
@@ -140,7 +144,8 @@ def _streams(at: Ints, size: Ints, end: int, trimmed: int) -> list[Stream]:
         if len(ends) > OPEN_RUNS:
             del ends[next(iter(ends))]
     whole, is_long = np.array(runs), np.array(runs)[:, 1] >= RUN_BYTES
-    found, free = [], [(0, end)]
+    found: list[Stream] = []
+    free = [(0, end)]
     for some in (whole[~is_long], whole[is_long]):
         amount = some[:, 1].sum()
         if amount < LEAST_SHARE * size.sum():
@@ -221,10 +226,13 @@ def amplified(
             queue_depth=QUEUE_DEPTH,
         )
     if load.read_per_s > 1:
-        ends = {"span_bytes": data, "duration_s": WRITES * data / pace, "queue_depth": QUEUE_DEPTH}
-        rate = load.read_per_s / count / 1e6
         jobs["read"] = Workload(
-            read_percent=100, block_bytes=READ_BYTES, rate_mb_per_s=rate, **ends
+            read_percent=100,
+            block_bytes=READ_BYTES,
+            queue_depth=QUEUE_DEPTH,
+            span_bytes=data,
+            duration_s=WRITES * data / pace,
+            rate_mb_per_s=load.read_per_s / count / 1e6,
         )
     cores = device._core.run_jobs(jobs_of(jobs, seed, seed, small.capacity_bytes)[1], control)
     core = max(cores, key=lambda one: one.end_ns)
