@@ -55,7 +55,8 @@ LEAST_SHARE = 0.001
 """Least share of the bytes of a stream."""
 BLOCK_BYTES, LEAST_BYTES, LEAST_SPAN = 128 * 1024, 2**26, 2**23
 """Alignment, and least bytes of the data and of a stream's span, on a scaled drive."""
-IN_SEQUENCE = {"pattern": "sequential", "block_bytes": BLOCK_BYTES, "offsets": "uniform"}
+Fields = dict[str, Any]
+IN_SEQUENCE: Fields = {"pattern": "sequential", "block_bytes": BLOCK_BYTES, "offsets": "uniform"}
 THETAS = np.arange(0.05, 4.0, 0.05)[:, None]
 """Exponents of Zipf's law that are tried."""
 ZONES = 20
@@ -71,7 +72,7 @@ class Stream:
 
     share: float
     span: tuple[float, float]
-    fields: dict[str, Any]
+    fields: Fields
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Load:
     written and read, and bytes that it holds.
     """
 
-    use: dict[str, Any]
+    use: Fields
     streams: list[Stream]
     written_per_s: float
     read_per_s: float
@@ -107,7 +108,7 @@ def loads(logs: Sequence[Path], traced: Sequence[Path]) -> list[Load]:
     return found
 
 
-def _load(use: dict[str, Any], path: Path) -> Load:
+def _load(use: Fields, path: Path) -> Load:
     try:
         batches = list(traces.batches(path))
     except UserError as problem:
@@ -140,7 +141,8 @@ def _streams(at: Ints, size: Ints, end: int, trimmed: int) -> list[Stream]:
         if len(ends) > OPEN_RUNS:
             del ends[next(iter(ends))]
     whole, is_long = np.array(runs), np.array(runs)[:, 1] >= RUN_BYTES
-    found, free = [], [(0, end)]
+    found: list[Stream] = []
+    free = [(0, end)]
     for some in (whole[~is_long], whole[is_long]):
         amount = some[:, 1].sum()
         if amount < LEAST_SHARE * size.sum():
@@ -221,11 +223,9 @@ def amplified(
             queue_depth=QUEUE_DEPTH,
         )
     if load.read_per_s > 1:
-        ends = {"span_bytes": data, "duration_s": WRITES * data / pace, "queue_depth": QUEUE_DEPTH}
-        rate = load.read_per_s / count / 1e6
-        jobs["read"] = Workload(
-            read_percent=100, block_bytes=READ_BYTES, rate_mb_per_s=rate, **ends
-        )
+        reads: Fields = {"read_percent": 100, "block_bytes": READ_BYTES, "span_bytes": data}
+        reads |= {"rate_mb_per_s": load.read_per_s / count / 1e6, "queue_depth": QUEUE_DEPTH}
+        jobs["read"] = Workload(**reads, duration_s=WRITES * data / pace)
     cores = device._core.run_jobs(jobs_of(jobs, seed, seed, small.capacity_bytes)[1], control)
     core = max(cores, key=lambda one: one.end_ns)
     seconds = [len(core.host_pages) * part // 4 - 1 for part in (2, 3, 4)]
@@ -240,13 +240,13 @@ def amplified(
 
 def estimates(
     drives: Sequence[Drive], fleet: Sequence[Load], seed: int, ended: Callable[[str], object]
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
+) -> tuple[list[Fields], dict[str, str]]:
     """Figures of each drive in the place of the fleet's, without and with placement, each with the
     ends of its interval; and the reasons for drives that cannot run the loads. Years are those of
     the first drive that reaches its rating, or whose spare flash is gone. Watts are those of writes
     spread evenly, between idle power and this. `ended`: called after each drive.
     """
-    found: dict[str, list[dict[str, Any]]] = {drive.name: [] for drive in drives}
+    found: dict[str, list[Fields]] = {drive.name: [] for drive in drives}
     refused: dict[str, str] = {}
     control, queue = Control(), list(reversed(drives))
 
@@ -270,7 +270,7 @@ def estimates(
 
 def _estimate(
     drive: Drive, fleet: Sequence[Load], handles: bool, seed: int, control: Control
-) -> dict[str, Any]:
+) -> Fields:
     known: dict[str, tuple[float, float, float, float, str]] = {}
     cycles = drive.raw.get("reliability", {}).get("block_life_cycles", {"value": 1.0})
     ends = np.array(cycles.get("range", (cycles["value"],) * 2)) / cycles["value"]
