@@ -18,6 +18,7 @@ from drivebay.lab.judge import judge
 WAYS = ("read", "write")
 PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 CACHED = ("970-evo-plus-250gb", "970-evo-plus-500gb", "980-pro-500gb", "samsung-980-250gb")
+BARE = ("970-evo-plus-250gb", "samsung-980-250gb", "980-pro-500gb", "sn850x-1tb")
 DEPTHS = (1, 2, 4, 8, 16)
 SATA = ("samsung-850-pro-512", "samsung-840-pro-512", "sandisk-extreme-pro-480")
 LINKED = (*SATA, "sn850x-1tb")
@@ -112,15 +113,19 @@ def slc() -> Made:
 
 
 def throttle() -> Made:
-    """Reads of warm and hot drives; those that begin hot are left out, as their rate is even. A
-    stage that costs less than a fifth of the rate is no flaw: SNIA's steady state allows it."""
-    for name, ambient in itertools.product((*CACHED, *UNCACHED), range(25, 76, 12)):
-        device = drivebay.drive(name).with_(ambient_c=ambient).device()
-        device.run(Workload(**WHOLE, span_bytes=2**34, bytes=2**34))
-        device.rest(1800)
-        reads = {**WHOLE, "read_percent": 100, "span_bytes": 2**34}
-        load = Workload(**reads, queue_depth=8, duration_s=120)
-        result = device.run(load)
+    """Reads of M.2 drives without a heatsink, in rooms from cool to hot; those that begin hot are
+    left out, as their rate is even. A stage that costs less than a fifth of the rate is no flaw:
+    SNIA's steady state allows it."""
+    for name, ambient, clock, size in itertools.product(
+        BARE, range(20, 71, 10), (10, 30), (2**14, 2**20)
+    ):
+        stage = {"thermal__capacity_j_per_k": 2, "thermal__throttle__0__clock_percent": clock}
+        device = drivebay.drive(name).scaled(1 / 16).with_(ambient_c=ambient, **stage).device()
+        device.fill()
+        device.rest(600)
+        pattern, depth = ("sequential", 8) if size == 2**20 else ("random", 32)
+        reads = {**WHOLE, "read_percent": 100, "pattern": pattern, "block_bytes": size}
+        result = device.run(Workload(**reads, queue_depth=depth, duration_s=40))
         stages, rates = result.series.throttle_stage[:-1], result.series.read_mb_per_s[:-1]
         if stages[0] < 1:
             hot = stages > 0
