@@ -185,7 +185,7 @@ IOMETER = """\
 Write IOps,MBps (Binary),Read MBps (Binary),Write MBps (Binary),MBps (Decimal),Read MBps (Decimal),\
 Write MBps (Decimal),Transactions per Second,Connections per Second,Average Response Time,\
 Average Read Response Time,Average Write Response Time,Queue Depth,% CPU Utilization
-ALL,All,4 KiB; 75% Read; 100% random,1,1,1,8000.000000,6000,2000,31.25,23.4375,7.8125,32.768,24.576,\
+ALL,All,4 KiB; 75% Read; 100% random,1,1,1,8000.00000,6000,2000,31.25,23.4375,7.8125,32.768,24.576,\
 8.192,8000,0,0.4,0.5,0.1,4,12.5
 MANAGER,BOX,4 KiB; 75% Read; 100% random,,1,1,8000,6000,2000,31.25,23.4375,7.8125,32.768,24.576,\
 8.192,8000,0,0.4,0.5,0.1,4,12.5
