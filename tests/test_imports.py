@@ -176,6 +176,26 @@ tod Run Interval reqrate rate MB/sec bytes/io read% resp xfersize threads rdpct 
 12:00:01.000 rd1_for_threads=8 1 max 90000.0 351.56 4096 70.00 0.080 4096 8 70 100
 12:00:09.000 rd1_for_threads=8 avg_2-5 max 80000.0 312.50 4096 70.01 0.100 4096 8 70 100
 """
+# The columns of Iometer's ManagerList.cpp, with figures of our own.
+IOMETER = """\
+'Test Type,Test Description
+0,
+'Results
+'Target Type,Target Name,Access Specification Name,# Managers,# Workers,# Disks,IOps,Read IOps,\
+Write IOps,MBps (Binary),Read MBps (Binary),Write MBps (Binary),MBps (Decimal),Read MBps (Decimal),\
+Write MBps (Decimal),Transactions per Second,Connections per Second,Average Response Time,\
+Average Read Response Time,Average Write Response Time,Queue Depth,% CPU Utilization
+ALL,All,4 KiB; 75% Read; 100% random,1,1,1,8000.00000,6000,2000,31.25,23.4375,7.8125,32.768,24.576,\
+8.192,8000,0,0.4,0.5,0.1,4,12.5
+MANAGER,BOX,4 KiB; 75% Read; 100% random,,1,1,8000,6000,2000,31.25,23.4375,7.8125,32.768,24.576,\
+8.192,8000,0,0.4,0.5,0.1,4,12.5
+'Time Stamp
+2026-01-02 03:04:05:678
+'Results
+'Target Type,Target Name,Access Specification Name,# Managers,# Workers,# Disks,IOps,Read IOps,\
+Write IOps,MBps,Read MBps,Write MBps,Average Read Response Time,Average Write Response Time
+ALL,All,512 B; 100% Read,1,4,4,1.25e+06,1.25e+06,0,610.351562,610.351562,0,0.1,0
+"""
 IOSTAT = """\
 Linux 6.1.0 (box)  01/02/2026  _x86_64_  (2 CPU)
 
@@ -209,6 +229,7 @@ SAMPLES = {
     "elbencho": (ELBENCHO,),
     "vdbench": (VDBENCH,),
     "iostat": (IOSTAT,),
+    "iometer": (IOMETER,),
     "phoronix": (PHORONIX,),
 }
 
@@ -460,6 +481,18 @@ def test_a_format_is_recognized_and_no_other_fits(name: str, tmp_path: Path) -> 
         assert [one.name for one in IMPORTERS if one.mark.search(text)] == [name]
         (tmp_path / "a.txt").write_bytes(text.encode("utf-16"))
         assert read_files(AUTO, [tmp_path / "a.txt"]).name == name
+
+
+def test_rows_of_all_managers_of_iometer_are_phases(tmp_path: Path) -> None:
+    step, warnings = imported(IOMETER, tmp_path)
+    mixed, small = step.phases()
+    assert (mixed.metrics["iops"], mixed.metrics["mb_per_s"]) == (8000, 32.768)
+    assert mixed.metrics["latency_ns_mean"] == pytest.approx(400_000)
+    load = mixed.workload
+    assert (load.read_percent, load.block_bytes) == (75, 4096)
+    assert load.unknown == ("pattern", "queue_depth", "duration_s")
+    assert (small.metrics["iops"], small.workload.block_bytes) == (1.25e6, 512)
+    assert "pattern and queue depth are those of its access specification" in warnings
 
 
 def test_files_of_several_programs_are_refused(

@@ -2,8 +2,9 @@
 
 Run: .venv/bin/python examples/judge/measure.py FOLDER. The folder holds the files (files/), their
 places (manifest.csv: file, repository, path, commit, set), and the readers' labels (labels_a.csv,
-labels_b.csv: file, a column per flaw with yes, no or unknown). Prints a table of each set and of
-all files, as docs/concepts/judge.md has them, and writes docs/concepts/judge-files.csv.
+labels_b.csv: file, a column per flaw with yes, no or unknown; labels_second.csv has those of a
+second reader for files that one hand labelled). Prints a table of each set and of all files, as
+docs/concepts/judge.md has them, and writes docs/concepts/judge-files.csv.
 
 A file has a flaw if both readers say yes, and has it not if neither does; where they differ it is
 not counted. It is accused if the verdict is shown or likely. Kappa is Cohen's, over three labels.
@@ -74,6 +75,7 @@ def main(folder: Path) -> None:
     """Prints the tables and writes the list of files."""
     manifest = table(folder / "manifest.csv")
     labels = [table(folder / f"labels_{reader}.csv") for reader in "ab"]
+    labels[1] |= table(folder / "labels_second.csv")
     verdicts: dict[str, Row] = {}
     for name, row in manifest.items():
         try:

@@ -15,10 +15,13 @@ import drivebay
 from drivebay import Result, Workload
 from drivebay.lab.judge import judge
 
+WAYS = ("read", "write")
 PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 CACHED = ("970-evo-plus-250gb", "970-evo-plus-500gb", "980-pro-500gb", "samsung-980-250gb")
+BARE = ("970-evo-plus-250gb", "samsung-980-250gb", "980-pro-500gb", "sn850x-1tb")
 DEPTHS = (1, 2, 4, 8, 16)
-LINKED = ("samsung-850-pro-512", "samsung-840-pro-512", "sandisk-extreme-pro-480", "pm9a3-960")
+SATA = ("samsung-850-pro-512", "samsung-840-pro-512", "sandisk-extreme-pro-480")
+LINKED = (*SATA, "sn850x-1tb")
 UNCACHED = ("7450-pro-960", "pm9a3-960", "sm951-nvme-512", "sm951-ahci-256")
 
 
@@ -77,7 +80,11 @@ def write(path: Path, options: dict[str, str], *results: Result) -> None:
                 "sys_cpu": 9.0,
             }
         )
-    path.write_text(json.dumps({"fio version": "fio-3.33", "jobs": jobs}, indent=1))
+    reads, writes = (sum(getattr(r, f"{way}_latency").count for r in results) for way in WAYS)
+    name = Path(options.get("filename", "nvme0n1")).name
+    disk = {"name": name, "read_ios": reads, "write_ios": writes}
+    document = {"fio version": "fio-3.33", "jobs": jobs, "disk_util": [disk]}
+    path.write_text(json.dumps(document, indent=1))
     series = results[-1].series
     rows = [
         f"{1000 * (second + 1)}, {round(rate)}, {way}, 0, 0"
@@ -106,15 +113,19 @@ def slc() -> Made:
 
 
 def throttle() -> Made:
-    """Reads of warm and hot drives; those that begin hot are left out, as their rate is even. A
-    stage that costs less than a fifth of the rate is no flaw: SNIA's steady state allows it."""
-    for name, ambient in itertools.product((*CACHED, *UNCACHED), range(25, 76, 12)):
-        device = drivebay.drive(name).with_(ambient_c=ambient).device()
-        device.run(Workload(**WHOLE, span_bytes=2**34, bytes=2**34))
-        device.rest(1800)
-        reads = {**WHOLE, "read_percent": 100, "span_bytes": 2**34}
-        load = Workload(**reads, queue_depth=8, duration_s=120)
-        result = device.run(load)
+    """Reads of M.2 drives without a heatsink, in rooms from cool to hot; those that begin hot are
+    left out, as their rate is even. A stage that costs less than a fifth of the rate is no flaw:
+    SNIA's steady state allows it."""
+    for name, ambient, clock, size in itertools.product(
+        BARE, range(20, 71, 10), (10, 30), (2**14, 2**20)
+    ):
+        stage = {"thermal__capacity_j_per_k": 2, "thermal__throttle__0__clock_percent": clock}
+        device = drivebay.drive(name).scaled(1 / 16).with_(ambient_c=ambient, **stage).device()
+        device.fill()
+        device.rest(600)
+        pattern, depth = ("sequential", 8) if size == 2**20 else ("random", 32)
+        reads = {**WHOLE, "read_percent": 100, "pattern": pattern, "block_bytes": size}
+        result = device.run(Workload(**reads, queue_depth=depth, duration_s=40))
         stages, rates = result.series.throttle_stage[:-1], result.series.read_mb_per_s[:-1]
         if stages[0] < 1:
             hot = stages > 0
@@ -167,22 +178,26 @@ def span() -> Made:
 
 
 def bound() -> Made:
-    """Sequential reads; the link is the limit if one with four times the lanes gives a tenth more,
-    or, of SATA's single lane, one with more bytes around each packet gives less."""
+    """Sequential reads. The link is the limit if four times the depth reads no more, and a link
+    with 16 lanes at both ends does, by a tenth. SATA has a single lane: 280 bytes more around each
+    packet then cost one per cent or more."""
     for name, depth, size in itertools.product(
         (*CACHED, *UNCACHED, *LINKED), (1, 4, 16, 32), (2**17, 2**18, 2**20)
     ):
         drive = drivebay.drive(name).scaled(1 / 16)
-        lanes = drive.value("link.lanes")
-        wide = {"link__lanes": 4 * lanes} if lanes > 1 else {"link__packet_overhead_bytes": 650}
-        rates = []
-        for variant in (drive, drive.with_(**wide)):
+        other: dict[str, object] = {"link__lanes": 16, "host__slot__lanes": 16}
+        if name in SATA:
+            other = {"link__packet_overhead_bytes": 650}
+        results = []
+        for variant, factor in ((drive, 1), (drive.with_(**other), 1), (drive, 4)):
             device = variant.device()
             device.fill()
-            reads = {**WHOLE, "read_percent": 100, "block_bytes": size, "queue_depth": depth}
-            rates.append(device.run(Workload(**reads, duration_s=3)))
-        change = rates[1].iops / rates[0].iops
-        yield (change > 1.1 if lanes > 1 else change < 0.98), (rates[0],), {}
+            reads = {**WHOLE, "read_percent": 100, "block_bytes": size}
+            results.append(device.run(Workload(**reads, queue_depth=factor * depth, duration_s=1)))
+        moved, changed, deeper = (result.iops for result in results)
+        by_link = changed < 0.99 * moved if name in SATA else changed > 1.1 * moved
+        place = {"filename": "/dev/sda"} if name in SATA else {}
+        yield by_link and deeper < 1.02 * moved, (results[0],), place
 
 
 def main(folder: Path, flaws: list[str]) -> None:

@@ -201,12 +201,15 @@ def _workload(job: _Job) -> dict[str, Any]:
     span_percent, start = job.percent("size"), job.percent("offset")
     if start is None and job.options.get("offset", "0") != "0":
         raise _Refused(f"offset={job.options['offset']} is supported only in per cent")
+    sizes = _sizes(job)
+    if job.number("ba") not in (None, sizes["block_bytes"]):
+        raise _Refused(f"blockalign={job.options['ba']} is supported only as the smallest size")
     return {
         "pattern": "random" if is_random else "sequential",
         "offsets": _offsets(job) if is_random else "uniform",
         "percentage_random": job.number("percentage_random", 100) if is_random else 100,
         "read_percent": reads,
-        **_sizes(job),
+        **sizes,
         "queue_depth": 1 if synchronous else job.number("iodepth", 1),
         "fsync": (job.number("fsync") or job.number("fdatasync") or None) if reads < 100 else None,
         "rate_iops": job.number("rate_iops") or None,

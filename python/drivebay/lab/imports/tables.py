@@ -1,8 +1,9 @@
-"""Tables with named columns: elbencho's CSV, vdbench's flat file, and `iostat -x`.
+"""Tables with named columns: elbencho's and Iometer's CSV, vdbench's flat file, and `iostat -x`.
 
 Sources: elbencho's Statistics.cpp (1.9 to 3.1), the manual of vdbench 5.04 on flatfile.html,
-iostat(1) of sysstat 10 to 12. tables.toml has the columns of each. Times of iostat's lines are not
-needed; its first report of each device counts from the start of the system and is left out.
+iostat(1) of sysstat 10 to 12, Iometer's ManagerList.cpp (2006 to 1.1). tables.toml has the columns
+of each. Times of iostat's lines are not needed; its first report of each device counts from the
+start of the system and is left out.
 
 Leaves out: seconds, and percentiles, which these programs do not report.
 """
@@ -28,8 +29,8 @@ from drivebay.targets.fio.figures import Unreadable
 
 LAYOUTS = documents.beside(__file__, "tables.toml")["layouts"]
 SECTOR = 512
-NEWER = {"Device:": "Device", "avgqu-sz": "aqu-sz"}
-_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,9})?")
+NEWER = {"Device:": "Device", "MBps (Binary)": "MBps", "MiBps (Binary)": "MBps"}
+_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,9})?(?:e\+0\d)?")
 Row = dict[str, str]
 
 

@@ -31,9 +31,10 @@ KEPT_MOST = 0.9
 SPAN_SHOWN, SPAN_LIKELY, SPAN_RANDOM, SPAN_LARGE = GIB, 2.2 * GIB, 4 * GIB, 64 * GIB
 LISTS = documents.beside(__file__, "lists.toml")
 NO_DRIVE, POLLS = (frozenset(LISTS[key]) for key in ("no_drive", "polls"))
-IN_MEMORY, VOLUMES, NETWORKS = (tuple(LISTS[key]) for key in ("memory", "volumes", "networks"))
-# Rates that large requests reach at a link's limit, in MB/s: the link less its overhead.
-LINKS_MB: dict[str, tuple[float, float]] = LISTS["links_mb"]
+IN_MEMORY, VOLUMES, NETWORKS, STACKED = (
+    tuple(LISTS[key]) for key in ("memory", "volumes", "networks", "stacked")
+)
+LINKS_MB: dict[str, list[tuple[float, float]]] = LISTS["links_mb"]
 # Fewest bytes that fill an SLC cache; guess: the smallest known one has 3 GB (850 EVO).
 SLC_BYTES_LEAST = 2 * GIB
 # Shortest time of writes that alone is taken for steady; guess, SNIA's first rounds take it.
@@ -313,7 +314,8 @@ def bound(case: Case) -> Finding:
     """The host or the link set the rate.
 
     Physics: A thread that uses its whole CPU cannot submit more. A link carries its bits less
-    its coding and packets, and never more. Drives with compression write zeros and patterns faster.
+    its coding and packets (of 128, 256 or 512 bytes), and never more. Drives with compression write
+    zeros and patterns faster.
 
     Source: SATA 3.x and PCI Express base specifications; fio's usr_cpu and sys_cpu; SandForce
     controllers.
@@ -348,13 +350,18 @@ def bound(case: Case) -> Finding:
 
 def _link(case: Case) -> str:
     """Name of the link that has this rate as its limit; empty if no link has. A link never carries
-    more than its limit, and a disk of this machine is on no network."""
+    more than its limit, serves one drive, and is of a kind that the disk's name tells."""
     samples, megabytes = case.samples(), case.rate / 1e6
-    if samples and case.job.threads == 1 and samples[1] > PEAK:
+    drives = [disk for disk in case.disks if not disk.startswith(STACKED)]
+    if (samples and case.job.threads == 1 and samples[1] > PEAK) or len(drives) > 1:
         return ""
-    is_local = bool(case.disks) and not case.disk(NETWORKS)
-    fitting = (link for link, (low, high) in LINKS_MB.items() if low <= megabytes <= high)
-    return next((link for link in fitting if not (is_local and "Ethernet" in link)), "")
+    kind = "SATA" if case.disks else ""
+    for names, kind_of_names in ((NETWORKS, "Ethernet"), (("nvme",), "PCIe")):
+        kind = kind_of_names if case.disk(names) else kind
+    for link, ranges in LINKS_MB.items():
+        if kind in link and any(low <= megabytes <= high for low, high in ranges):
+            return link
+    return ""
 
 
 @dataclass(frozen=True)
