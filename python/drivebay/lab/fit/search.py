@@ -261,7 +261,8 @@ def derivatives(problem: Problem, at: Values, step: float = 0.0) -> Floats:
     for place in range(len(problem.active)):
         low, high = (problem.coordinates(point)[place] for point in points[2 * place :][:2])
         below, above = residuals[2 * place :][:2]
-        slopes[place] = [(above[name] - below[name]) / (high - low) for name in names]
+        if high > low:  # equal if no other integer is near
+            slopes[place] = [(above[name] - below[name]) / (high - low) for name in names]
     return slopes.T
 
 
