@@ -166,7 +166,7 @@ class Experiment:
     held-out ones. `observations` are fitted, `whole` are all figures of those tests, `held_out`
     those of the held-out ones. `description` names the data; `notes` are remarks about it. `seed`
     is that of the virtual drives, which are scaled to `size_bytes` if it is not 0. `step`: smallest
-    step of a derivative, as a share of the range.
+    step of the derivatives at the end, as a share of the range.
     """
 
     base: Profile

@@ -181,7 +181,8 @@ class _Fit:
             self._tell("whole tests")
             best = search.local_search(whole, best)
         self._tell("derivatives")
-        slopes = derivatives(whole, best, 2 * whole.step)  # wider than in the search: steadier
+        step = self.experiment.step
+        slopes = derivatives(whole, best, step)
         names = [observation.name for observation in whole.observations]
         residuals = whole.many([best])[0]
         kinds = [observation.kind for observation in whole.observations]
@@ -204,7 +205,7 @@ class _Fit:
         if held_out := self._held_out(whole):
             self._tell("intervals")
             spread |= _spread(
-                held_out.observations, derivatives(held_out, best, 2 * whole.step), known, noise
+                held_out.observations, derivatives(held_out, best, step), known, noise
             )
         self._tell("check at full length")
         return self._result(best, known, spread, whole.active, out)
@@ -222,7 +223,6 @@ class _Fit:
             tuple(range(len(self.parameters))),
             self.start,
             self.trials,
-            step=self.experiment.step,
         )
         held_out = [one for one in self.experiment.held_out if not set(one.jobs) - set(jobs)]
         steps = [search.SCREEN] * len(problem.active)

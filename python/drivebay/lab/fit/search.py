@@ -129,7 +129,7 @@ class Problem:
     `start`.
 
     `active` are indices into `parameters`. `moved` has the jobs that each of them moves; if it is
-    empty, all jobs are run for each. `step` is the smallest one of a derivative.
+    empty, all jobs are run for each.
     """
 
     parameters: tuple[Parameter, ...]
@@ -139,7 +139,6 @@ class Problem:
     start: Values
     trials: Trials
     moved: Mapping[int, frozenset[Job]] = field(default_factory=dict)
-    step: float = 0.0
 
     def values(self, at: Sequence[float] | Floats) -> Values:
         """All values, with those of `active` at these coordinates."""
@@ -247,10 +246,9 @@ def local_search(problem: Problem, first: Values) -> Values:
 
 def derivatives(problem: Problem, at: Values, step: float = 0.0) -> Floats:
     """Derivatives of the residuals by the active coordinates, shape (observations, active):
-    central differences of at least `Parameter.step`, one-sided at an end of a range. `step`
-    replaces the problem's.
+    central differences of `Parameter.step`, at least of `step`, one-sided at an end of a range.
     """
-    steps = [max(step or problem.step, problem.parameters[i].step) for i in problem.active]
+    steps = [max(step, problem.parameters[i].step) for i in problem.active]
     points = either_side(problem, at, steps)
     jobs = [problem.moved.get(i, frozenset(problem.jobs)) for i in problem.active for _ in "-+"]
     wanted = [sorted(some.intersection(problem.jobs)) for some in jobs]
