@@ -139,8 +139,8 @@ def virtual(case: int, out: Path) -> dict[str, Any]:
     suite = suites.load("twin")
     planned = out.with_name(f"case-{case}.json")
     if not planned.exists():
-        about = {"capacity_bytes": base.capacity_bytes, "budget_s": BUDGET_S}
-        plan = twin.plan(base, fitted, suite, **about)
+        size = base.capacity_bytes
+        plan = twin.plan(base, fitted, suite, capacity_bytes=size, budget_s=BUDGET_S)
         planned.write_text(json.dumps([list(plan.gains), plan.seconds]))
     chosen, seconds = json.loads(planned.read_text())
     tests = (
@@ -264,7 +264,7 @@ def public(clone: Path, name: str, out: Path) -> dict[str, Any]:
             out=twin_out,
             resume=Journal.beside(twin_out).exists(),
         )
-    about = {"case": name, "base": base_name, "took_s": time.monotonic() - began}
+    about: dict[str, Any] = {"case": name, "base": base_name, "took_s": time.monotonic() - began}
     values = [
         {"name": one.name, "value": one.value, "interval": one.interval, "open": one.open_share}
         for one in made.parameters
