@@ -1,6 +1,6 @@
 """Proof of `drivebay twin`: drives whose truth is known, and drives that others measured.
 
-    scripts/twin_proof.py virtual --cases 0..9 --out rows.jsonl
+    scripts/twin_proof.py virtual --cases 0,1,2 --out rows.jsonl
     scripts/twin_proof.py public CLONE --drive intel --out rows.jsonl
     scripts/twin_proof.py summary rows.jsonl
 
@@ -139,8 +139,8 @@ def virtual(case: int, out: Path) -> dict[str, Any]:
     suite = suites.load("twin")
     planned = out.with_name(f"case-{case}.json")
     if not planned.exists():
-        about = {"capacity_bytes": base.capacity_bytes, "budget_s": BUDGET_S}
-        plan = twin.plan(base, fitted, suite, **about)
+        size = base.capacity_bytes
+        plan = twin.plan(base, fitted, suite, capacity_bytes=size, budget_s=BUDGET_S)
         planned.write_text(json.dumps([list(plan.gains), plan.seconds]))
     chosen, seconds = json.loads(planned.read_text())
     tests = (
@@ -264,7 +264,7 @@ def public(clone: Path, name: str, out: Path) -> dict[str, Any]:
             out=twin_out,
             resume=Journal.beside(twin_out).exists(),
         )
-    about = {"case": name, "base": base_name, "took_s": time.monotonic() - began}
+    about: dict[str, Any] = {"case": name, "base": base_name, "took_s": time.monotonic() - began}
     values = [
         {"name": one.name, "value": one.value, "interval": one.interval, "open": one.open_share}
         for one in made.parameters
@@ -367,7 +367,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=("virtual", "public", "summary"))
     parser.add_argument("path", nargs="?", type=Path)
-    parser.add_argument("--cases", default="0..9")
+    parser.add_argument("--cases", default="0,1,2,3,4,5,6,7,8,9")
     parser.add_argument("--drive")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -378,11 +378,10 @@ def main() -> None:
         with given.out.open("a") as file:
             file.write(json.dumps(public(given.path, given.drive, given.out)) + "\n")
         return
-    first, _, last = given.cases.partition("..")
-    made = (virtual(case, given.out) for case in range(int(first), int(last or first) + 1))
-    for case in made:
+    for case in given.cases.split(","):
+        made = virtual(int(case), given.out)
         with given.out.open("a") as file:
-            file.write(json.dumps(case) + "\n")
+            file.write(json.dumps(made) + "\n")
 
 
 if __name__ == "__main__":

@@ -165,7 +165,8 @@ class Experiment:
     `tests` are those that evaluations run, `full` the same in their measured length, with the
     held-out ones. `observations` are fitted, `whole` are all figures of those tests, `held_out`
     those of the held-out ones. `description` names the data; `notes` are remarks about it. `seed`
-    is that of the virtual drives, which are scaled to `size_bytes` if it is not 0.
+    is that of the virtual drives, which are scaled to `size_bytes` if it is not 0. `step`: smallest
+    step of the derivatives at the end, as a share of the range.
     """
 
     base: Profile
@@ -178,6 +179,7 @@ class Experiment:
     notes: tuple[str, ...]
     seed: int
     size_bytes: int = 0
+    step: float = 0.0
 
     def profile(self, job: Job, values: Mapping[Parameter, float]) -> Profile:
         """The drive of a job, with the values that it shares with the fitted drive. Raises

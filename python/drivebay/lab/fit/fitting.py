@@ -181,7 +181,8 @@ class _Fit:
             self._tell("whole tests")
             best = search.local_search(whole, best)
         self._tell("derivatives")
-        slopes = derivatives(whole, best)
+        step = self.experiment.step
+        slopes = derivatives(whole, best, step)
         names = [observation.name for observation in whole.observations]
         residuals = whole.many([best])[0]
         kinds = [observation.kind for observation in whole.observations]
@@ -203,7 +204,9 @@ class _Fit:
         spread = _spread(whole.observations, slopes, known, noise)
         if held_out := self._held_out(whole):
             self._tell("intervals")
-            spread |= _spread(held_out.observations, derivatives(held_out, best), known, noise)
+            spread |= _spread(
+                held_out.observations, derivatives(held_out, best, step), known, noise
+            )
         self._tell("check at full length")
         return self._result(best, known, spread, whole.active, out)
 

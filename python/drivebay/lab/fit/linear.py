@@ -40,8 +40,6 @@ CORRELATED = 0.95
 PRIOR = 12.0
 # Fewer figures of a kind share the errors of all.
 OWN_ERRORS = 8
-# Smallest standard error of a kind of figures, in scales; guess.
-LEAST_ERROR = 0.2
 # Quantile of a normal distribution at 95 %, the end of a two-sided interval of 90 %.
 Z_90 = 1.645
 # Share of its range up to which a value counts as determined by the data.
@@ -191,15 +189,13 @@ class Identifiability:
 
 def misfit(slopes: Floats, residuals: Floats, kinds: Sequence[str]) -> dict[str, float]:
     """Standard error of each kind of figure, in scales: nine tenths of the residuals, each left out
-    by the linear formula, are within 1.645 of it.
+    by the linear formula, are within 1.645 of it. At least one scale.
     """
     leverage = np.einsum("ij,jk,ik->i", slopes, covariance(slopes, PRIOR), slopes)
     errors = np.abs(residuals) / np.sqrt(np.maximum(1 - leverage, 0.05))
     own = {kind: errors[[other == kind for other in kinds]] for kind in set(kinds)}
     return {
-        kind: max(
-            LEAST_ERROR, float(np.quantile(some if len(some) >= OWN_ERRORS else errors, 0.9)) / Z_90
-        )
+        kind: max(1.0, float(np.quantile(some if len(some) >= OWN_ERRORS else errors, 0.9)) / Z_90)
         for kind, some in own.items()
     }
 

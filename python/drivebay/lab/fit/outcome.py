@@ -131,7 +131,7 @@ def _spread(errors: Sequence[float]) -> str:
     return f"median error {np.median(errors):.2f} %, largest {max(errors):.2f} %"
 
 
-PARAMETER_HEAD = ("parameter", "before", "calibrated", "±", "range", "left open")
+PARAMETER_HEAD = ("parameter", "before", "calibrated", "90 % interval", "range", "left open")
 FIGURE_HEAD = ("test", "figure", "observed", "before", "after", "90 % interval", "error", "")
 
 
@@ -166,7 +166,7 @@ def parameter_rows(calibration: Calibration) -> list[tuple[str, ...]]:
             parameter.name,
             f"{parameter.before:.5g}",
             f"{parameter.value:.5g}",
-            "" if parameter.sd is None else f"{parameter.sd:.2g}",
+            "" if parameter.interval is None else "{:.4g} to {:.4g}".format(*parameter.interval),
             f"{parameter.low:g} to {parameter.high:g}",
             _share(parameter.open_share),
         )
@@ -197,16 +197,12 @@ def figure_rows(calibration: Calibration) -> list[tuple[str, ...]]:
 
 def page(calibration: Calibration) -> str:
     """Formats the fit as Markdown: values, loads held out, and what the data do not tell."""
-    values = [
-        (one.name, f"{one.before:.5g}", f"{one.value:.5g}", _interval(one.interval) or "all")
-        for one in calibration.parameters
-    ]
     rows = [row for row in figure_rows(calibration) if "held out" in row[-1]]
     head = ("load", "figure", "measured", "base", "twin", "90 % interval", "error")
     parts = [
         f"# {calibration.profile.name}",
         f"Fitted to {calibration.data}. Values outside of this table are those of the base.",
-        markdown(("parameter", "base", "twin", "90 % interval"), values),
+        markdown(PARAMETER_HEAD, parameter_rows(calibration)),
         "## Loads held out",
         markdown(head, [row[:-1] for row in rows]),
         score(calibration),

@@ -296,12 +296,12 @@ def _parameter(profile: Profile, path: str, leaf: Mapping[str, Any], bounds: str
         )
     start = min(high, max(low, start))
     parameter = Parameter(path, start, low, high)
-    if type(leaf["value"]) is int and not _possible(profile, parameter, _between(low, high)):
+    if type(leaf["value"]) is int and not possible(profile, parameter, _between(low, high)):
         first, last = math.ceil(low), math.floor(high)
         parameter = Parameter(path, start, float(first), float(last), whole=True)
         count = last - first
         steps = range(count + 1) if count <= WHOLE_MAX else (0, count // 3, count)
-        if count < 1 or not all(_possible(profile, parameter, parameter.low + n) for n in steps):
+        if count < 1 or not all(possible(profile, parameter, parameter.low + n) for n in steps):
             raise UserError(
                 f"--fit {path}: the model takes only some numbers from {low:g} to {high:g}",
                 "it cannot be fitted: try its values one by one with --set",
@@ -319,7 +319,8 @@ def _between(low: float, high: float) -> float:
     return middle if low <= middle <= high else (low + high) / 2
 
 
-def _possible(profile: Profile, parameter: Parameter, value: float) -> bool:
+def possible(profile: Profile, parameter: Parameter, value: float) -> bool:
+    """True if the core takes a drive with this value."""
     try:
         with_values(profile, (parameter,), (value,))
     except UserError:

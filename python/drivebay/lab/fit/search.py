@@ -246,7 +246,7 @@ def local_search(problem: Problem, first: Values) -> Values:
 
 def derivatives(problem: Problem, at: Values, step: float = 0.0) -> Floats:
     """Derivatives of the residuals by the active coordinates, shape (observations, active):
-    central differences of `Parameter.step`, or of `step`, one-sided at an end of a range.
+    central differences of `Parameter.step`, at least of `step`, one-sided at an end of a range.
     """
     steps = [max(step, problem.parameters[i].step) for i in problem.active]
     points = either_side(problem, at, steps)
@@ -259,7 +259,8 @@ def derivatives(problem: Problem, at: Values, step: float = 0.0) -> Floats:
     for place in range(len(problem.active)):
         low, high = (problem.coordinates(point)[place] for point in points[2 * place :][:2])
         below, above = residuals[2 * place :][:2]
-        slopes[place] = [(above[name] - below[name]) / (high - low) for name in names]
+        if high > low:  # equal if no other integer is near
+            slopes[place] = [(above[name] - below[name]) / (high - low) for name in names]
     return slopes.T
 
 

@@ -27,6 +27,7 @@ from drivebay.lab.fit.parameters import (
     OPEN_FACTOR,
     Parameter,
     numbers,
+    possible,
     select_parameters,
 )
 from drivebay.lab.journal import Journal
@@ -56,15 +57,15 @@ def usual_parameters(
     profile: Profile, names: Sequence[str] = (), *, wide: bool = False
 ) -> tuple[Parameter, ...]:
     """The named parameters, by default all with a range that short loads may depend on. `wide`:
-    half and twice the ends of their ranges, as for a drive of another model.
+    half and twice the ends of their ranges if the core takes them, as for a drive of another model.
     """
     if wide:
-        usual = usual_parameters(profile, names)
-        return tuple(
-            replace(p, low=p.low / OPEN_FACTOR, high=p.high * OPEN_FACTOR)
-            for p in usual
-            if not p.whole
-        )
+        wider = []
+        for p in usual_parameters(profile, names):
+            ends = ((p.low / OPEN_FACTOR, p.low), (p.high * OPEN_FACTOR, p.high))
+            low, high = (end if possible(profile, p, end) else own for end, own in ends)
+            wider.append(p if p.whole else replace(p, low=low, high=high))
+        return tuple(wider)
     if names:
         return select_parameters(profile, names)
     own = f"host.{profile.raw['host_interface']['protocol']['value']}."
