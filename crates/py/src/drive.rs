@@ -573,7 +573,7 @@ class! {
 
 class! {
     /// A drive's health log; fields named as in NVMe's SMART page have its meaning.
-    #[pyclass(module = "drivebay._core", frozen, get_all, eq, name = "Health")]
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Health")]
     #[derive(PartialEq)]
     PyHealth(h: Health) {
         let seconds = |len: Nanos| len.0 as f64 / 1e9;
@@ -620,4 +620,11 @@ class! {
     erases: (u32, u32, u32) = h.erases.into(),
     /// 4 KiB pages programmed per page that the host wrote; None before the first write.
     waf: Option<f64> = h.waf,
+}
+
+#[pymethods]
+impl PyHealth {
+    fn __eq__(&self, other: &PyHealth) -> bool {
+        self == other
+    }
 }

@@ -12,7 +12,7 @@ use crate::inside::Inside;
 
 class! {
     /// Counters of a drive since it was made.
-    #[pyclass(module = "drivebay._core", frozen, get_all, eq, name = "Counters")]
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Counters")]
     #[derive(PartialEq)]
     PyCounters(c: &Counters) {}
     /// Host commands.
@@ -53,6 +53,13 @@ class! {
     temperature_c: f64 = c.temperature_c,
     /// Throttle stage, 0 for none.
     throttle_stage: usize = c.throttle_stage,
+}
+
+#[pymethods]
+impl PyCounters {
+    fn __eq__(&self, other: &PyCounters) -> bool {
+        self == other
+    }
 }
 
 class! {
