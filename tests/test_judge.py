@@ -88,6 +88,7 @@ SERIAL |= {"options": {"iodepth": "16"}, "iodepth_level": {"16": 100.0}}
 DEEP: dict[str, Any] = {**SERIAL, "options": {"iodepth": "64"}, "iodepth_level": {">=64": 100.0}}
 DEEP |= {"side": {**SERIAL["side"], "lat_ns": {"mean": 8e6}}}
 NETWORK = {"block": 2**16, "runtime_ms": 115_000}
+SATA = {"block": 2**18, "runtime_ms": 95_000, "options": {"filename": "/dev/sda"}}
 BURST = {"bw_min": 20.0, "bw_max": 250.0, "bw_dev": 60.0}
 
 
@@ -135,11 +136,15 @@ BURST = {"bw_min": 20.0, "bw_max": 250.0, "bw_dev": 60.0}
         ("precondition", UNKNOWN, {"way": "write", "block": 2**16, "options": {"rw": "write"}}),
         ("span", UNKNOWN, {"options": {"size": "7%"}}),
         ("bound", UNKNOWN, {"usr_cpu": 99.0, "options": {"ioengine": "xnvme"}}),
-        ("bound", "excluded", {"block": 2**18, "side": {"bw_max": 130.0}}),
+        ("bound", "excluded", {**SATA, "side": {"bw_max": 130.0}}),
+        ("bound", "excluded", {**SATA, "disk": ("nvme0n1", 200_000)}),
+        ("bound", "likely", {**SATA, "disk": ("sda", 200_000), "options": {"filename": "f"}}),
+        ("bound", "likely", {"block": 2**20, "runtime_ms": 64_430}),
+        ("bound", "excluded", {"block": 2**20, "runtime_ms": 31_000}),
         ("bound", "likely", {**NETWORK, "disk": ("rbd0", 200_000)}),
         ("bound", "excluded", {**NETWORK, "disk": ("sda", 200_000)}),
         ("bound", "shown", {"usr_cpu": 40.0, "sys_cpu": 59.0}),
-        ("bound", "likely", {"block": 2**18, "side": {"bw_dev": 1.0}}),
+        ("bound", "likely", {**SATA, "side": {"bw_dev": 1.0}}),
         ("bound", "likely", {"options": {"zero_buffers": "1"}}),
     ],
 )

@@ -356,7 +356,7 @@ def _link(case: Case) -> str:
     if (samples and case.job.threads == 1 and samples[1] > PEAK) or len(drives) > 1:
         return ""
     kind = "SATA" if case.disks else ""
-    for names, kind_of_names in ((NETWORKS, "Ethernet"), (("nvme",), "PCIe")):
+    for names, kind_of_names in ((("nvme",), "PCIe"), (NETWORKS, "Ethernet")):
         kind = kind_of_names if case.disk(names) else kind
     for link, ranges in LINKS_MB.items():
         if kind in link and any(low <= megabytes <= high for low, high in ranges):
