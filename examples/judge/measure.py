@@ -4,7 +4,7 @@ Run: .venv/bin/python examples/judge/measure.py FOLDER. The folder holds the fil
 places (manifest.csv: file, repository, path, commit, set), and the readers' labels (labels_a.csv,
 labels_b.csv: file, a column per flaw with yes, no or unknown; labels_second.csv has those of a
 second reader for files that one hand labelled). Prints a table of each set and of all files, as
-docs/concepts/judge.md has them, and writes docs/concepts/judge-files.csv.
+docs/concepts/judge-measured.md has them, and writes docs/concepts/judge-files.csv.
 
 A file has a flaw if both readers say yes, and has it not if neither does; where they differ it is
 not counted. It is accused if the verdict is shown or likely. Kappa is Cohen's, over three labels.
