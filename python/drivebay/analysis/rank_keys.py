@@ -74,7 +74,7 @@ def _of_depth(reads: Sequence[_Load]) -> dict[str, Key]:
     tests: defaultdict[str, dict[int, _Load]] = defaultdict(dict)
     for one in sorted(reads, key=lambda one: one.phase.step.iops):
         tests[one.test][one.depth] = one
-    depths = max(tests.values(), key=len, default={})
+    depths: dict[int, _Load] = max(tests.values(), key=len, default={})
     if len(depths) < 2:
         return {}
     enough = PEAK * max(one.phase.step.iops for one in depths.values())
@@ -83,7 +83,8 @@ def _of_depth(reads: Sequence[_Load]) -> dict[str, Key]:
     if lowest == max(depths):
         return {"depth": (lowest, words, "≥ ")}
     watt = step.iops / step.power.mean if step.power and step.power.mean > 0 else None
-    values = {"depth": lowest, "depth_latency": step.latency_mean_us, "depth_per_watt": watt}
+    values: dict[str, float | None] = {"depth": lowest, "depth_per_watt": watt}
+    values["depth_latency"] = step.latency_mean_us
     return {key: (value, words, "") for key, value in values.items() if value and value < math.inf}
 
 
