@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ class Guess:
     own: tuple[str, ...]
 
 
-def source_of(raw: dict[str, Any], name: str) -> str:
+def source_of(raw: Mapping[str, Any], name: str) -> str:
     """Source of a value of a profile by its dotted name; "" if it has none."""
     part: Any = raw
     for key in name.split("."):

@@ -29,7 +29,7 @@ def job(name: str, rw: str, block: int, depth: int, iops: float, s: float, **mor
     ios = int(iops * s)
     side = {"io_bytes": ios * block, "total_ios": ios, "runtime": int(1000 * s)}
     side |= {"iops": iops, "bw_bytes": int(iops * block), "short_ios": 0, "drop_ios": 0}
-    times = {"min": 1000, "max": 10**9, "mean": depth / iops * 1e9, "stddev": 0.0, "N": ios}
+    times: dict[str, float] = {"min": 1000, "max": 10**9, "mean": depth / iops * 1e9, "stddev": 0.0, "N": ios}
     none = dict.fromkeys(side, 0) | {"lat_ns": dict.fromkeys(times, 0)}
     full = side | {"lat_ns": times, "clat_ns": times, "slat_ns": dict.fromkeys(times, 0)}
     reads = rw.endswith("read")
