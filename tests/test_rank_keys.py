@@ -27,9 +27,9 @@ def keys_of(folder: Path) -> dict[str, Any]:
 def job(name: str, rw: str, block: int, depth: int, iops: float, s: float, **more: str) -> Any:
     """A job of fio's JSON that ran alone at this rate."""
     ios = int(iops * s)
-    side = {"io_bytes": ios * block, "total_ios": ios, "runtime": int(1000 * s)}
+    side: dict[str, float] = {"io_bytes": ios * block, "total_ios": ios, "runtime": int(1000 * s)}
     side |= {"iops": iops, "bw_bytes": int(iops * block), "short_ios": 0, "drop_ios": 0}
-    times: dict[str, float] = {"min": 1000, "max": 10**9, "mean": depth / iops * 1e9, "stddev": 0.0, "N": ios}
+    times = {"min": 1000, "max": 10**9, "mean": depth / iops * 1e9, "stddev": 0.0, "N": ios}
     none = dict.fromkeys(side, 0) | {"lat_ns": dict.fromkeys(times, 0)}
     full = side | {"lat_ns": times, "clat_ns": times, "slat_ns": dict.fromkeys(times, 0)}
     reads = rw.endswith("read")
