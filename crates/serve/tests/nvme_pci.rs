@@ -222,3 +222,36 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
     }
     drive.stop();
 }
+
+#[test]
+fn registers_read_back_and_event_requests_stay_until_a_reset() {
+    let drive = test_server();
+    let mut host = Host::boot(&drive);
+    let event = Sqe { opcode: 0x0c, ..Sqe::default() };
+    for _ in 0..20 {
+        host.enable();
+        let asked = [(ENTRIES - 1) | (ENTRIES - 1) << 16, (BASE + SQ[0]) as u32, 0];
+        assert_eq!([0x24, 0x28, 0x2c].map(|offset| host.pci.read(offset)), asked);
+        assert_eq!([0x30, 0x34].map(|offset| host.pci.read(offset)), [(BASE + CQ[0]) as u32, 0]);
+        let page = BASE + DATA;
+        let identify = Sqe { opcode: 0x06, prp1: page.into(), cdw10: 1.into(), ..Sqe::default() };
+        assert_eq!(host.command(0, identify).0, Status::SUCCESS);
+        let id = IdentifyController::read_from_bytes(&host.pci.bytes(DATA, 4096)).unwrap();
+        for _ in 0..=id.aerl {
+            host.post(0, event);
+        }
+        // Only the request beyond the limit completes.
+        let refused = host.command(0, event).0;
+        assert_eq!(refused, Status::AER_LIMIT_EXCEEDED.dnr());
+        host.make_queues();
+        assert_eq!(host.io(0x01), Status::SUCCESS);
+        host.pci.write(CONTROLLER_CONFIGURATION, 0);
+        host.wait_for(0);
+        assert!(!host.pci.take_interrupt(0), "the reset ends the requests without completions");
+        (host.tails, host.heads) = ([0; 2], [(0, 1); 2]);
+        for place in CQ {
+            host.pci.put(place, &[0; 16 * ENTRIES as usize]);
+        }
+    }
+    drive.stop();
+}
