@@ -68,6 +68,7 @@ ELSEWHERE = {
     "import diskspd": "test_imports.py",
     "import elbencho": "test_imports.py",
     "import fio-terse": "test_imports.py",
+    "import iometer": "test_imports.py",
     "import iostat": "test_imports.py",
     "import phoronix": "test_imports.py",
     "import vdbench": "test_imports.py",
