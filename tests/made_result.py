@@ -179,7 +179,7 @@ def _phase(
     virtual: bool,
 ) -> tuple[PhaseResult, float]:
     longest = {"thermal": 433, "trace": 600}.get(test.kind, 10**9)
-    n = min(round(load.duration_s), longest)
+    n = max(1, min(round(load.duration_s), longest))
     ios = np.rint(_rates(test, load, n, random) * speed).astype(np.int64)
     read = load.read_percent == 100
     power = 1.6 + ios * load.block_bytes * 3e-9
