@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drivebay.analysis import published, trust
+from drivebay.analysis import fidelity, published, trust
 from drivebay.common import data
 
 SUITE = "anandtech-2015"
@@ -68,4 +68,5 @@ def test_without_a_recorded_run_nothing_is_doubted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(data, "path", lambda _: tmp_path)
+    monkeypatch.setattr(fidelity, "recorded", fidelity.recorded.__wrapped__)
     assert trust.recorded.__wrapped__() == ()
