@@ -9,20 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drivebay import results
     from drivebay.common.errors import DrivebayError as DrivebayError
     from drivebay.common.errors import EnvironmentProblem as EnvironmentProblem
     from drivebay.common.errors import UserError as UserError
-    from drivebay.definitions import suites
+    from drivebay.definitions.policies import load as load_policy
+    from drivebay.definitions.suites import load as load_suite
     from drivebay.library import *
+    from drivebay.results import load as load_result
 
     from . import review as review
     from .definitions import policies as policies
-    from .lab import fit
+    from .lab import fit as calibrate
     from .lab import sweep as sweep
 
-    calibrate, load_result = fit, results.load
-    load_policy, load_suite = policies.load, suites.load
+    __all__ = ["calibrate", "load_policy", "load_result", "load_suite"]
 
 _LIBRARY = (
     "Age Array Device Drive Inside Latencies Life Replicates Result Samples Series Trace Workload "
