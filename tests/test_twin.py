@@ -220,3 +220,23 @@ def test_mistakes_are_told(words: list[str], message: str, base_path: Path, tmp_
     assert [line.partition(":")[0] for line in lines] == ["error", "hint"], done.stderr
     assert message in done.stderr
     assert not (tmp_path / "out.toml").exists()
+
+
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+def test_a_file_of_the_page_s_name_is_kept(
+    resume: tuple[str, ...], base_path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.md").write_text("my own notes\n")
+    words = (str(base_path), "--from", str(base_path), "--out", "notes.toml", *resume)
+    done = here.drivebay("twin", *words, cwd=tmp_path)
+    assert done.returncode == 2 and "notes.md exists" in done.stderr
+    assert (tmp_path / "notes.md").read_text() == "my own notes\n"
+    assert not (tmp_path / "notes.toml").exists() and not (tmp_path / "notes-loads").exists()
+
+
+def test_a_resumed_fit_replaces_its_own_page(tmp_path: Path) -> None:
+    page = tmp_path / "twin.md"
+    page.write_text(f"# twin\n\n{write.PAGE_MARK}\n")
+    assert write.page_beside(tmp_path / "twin.toml", resume=True) == page
+    with pytest.raises(UserError, match=r"twin\.md exists"):
+        write.page_beside(tmp_path / "twin.toml", resume=False)

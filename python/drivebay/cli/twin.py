@@ -93,6 +93,7 @@ def twin(
 
     start = profiles.load(base)
     fitting.can_be_written(out, resume=resume)
+    write.page_beside(out, resume=resume)
     real = {"destroy_data": destroy_data, "overwrite_signature": overwrite_signature}
     given = _review(yes=yes, jobs=jobs, seed=seed, no_wait=no_wait, **real)
     loads = out.with_name(f"{out.stem}-loads")
@@ -127,7 +128,7 @@ def twin(
             resume=resume and Journal.beside(out).exists(),
             progress=lambda what, count: show(f"{what}: {count} evaluations"),
         )
-    page = out.with_suffix(".md")
+    page = write.page_beside(out, resume=resume)
     write.save(page, outcome.page(made))
     output.say_notes(made.notes)
     if as_json:

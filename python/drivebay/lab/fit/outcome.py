@@ -15,6 +15,7 @@ from drivebay.definitions.profiles import Profile
 from drivebay.lab.fit.experiment import Experiment, Observation
 from drivebay.lab.fit.linear import OPEN, Identifiability
 from drivebay.lab.fit.parameters import numbers
+from drivebay.lab.fit.write import PAGE_MARK
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ def page(calibration: Calibration) -> str:
     head = ("load", "figure", "measured", "base", "twin", "90 % interval", "error")
     parts = [
         f"# {calibration.profile.name}",
-        f"Fitted to {calibration.data}. Values outside of this table are those of the base.",
+        f"Fitted to {calibration.data}. {PAGE_MARK}",
         markdown(PARAMETER_HEAD, parameter_rows(calibration)),
         "## Loads held out",
         markdown(head, [row[:-1] for row in rows]),

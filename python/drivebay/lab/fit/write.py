@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from drivebay.common.errors import UserError
 from drivebay.common.files import system_errors
 from drivebay.definitions import leaves
 from drivebay.definitions import profiles as catalog
@@ -23,6 +25,8 @@ from drivebay.definitions.toml_text import toml_lines
 from drivebay.results import files
 
 NAME_MAX = 64
+PAGE_MARK = "Values outside of this table are those of the base."
+"""Sentence that every page of a fit has."""
 
 
 def text(
@@ -62,6 +66,17 @@ def save(path: Path, content: str) -> None:
     """Writes the file whole or not at all. Raises EnvironmentProblem if it cannot be written."""
     with system_errors(f"{path} cannot be written", f"ls -ld {path.parent}"):
         files.replace(path, content.encode())
+
+
+def page_beside(profile: Path, *, resume: bool) -> Path:
+    """Path of the page beside a profile. Raises UserError if a file is there already, unless a fit
+    wrote it that is resumed.
+    """
+    page = profile.with_suffix(".md")
+    with system_errors(f"{page} cannot be read", f"ls -l {page}"):
+        if os.path.lexists(page) and not (resume and PAGE_MARK.encode() in page.read_bytes()):
+            raise UserError(f"{page} exists; the page would replace it", "name another --out")
+    return page
 
 
 def name_of(path: Path) -> str:
