@@ -52,8 +52,6 @@ impl Subsystem {
             self.note(id, PersistentKind::Thermal, now, &[over, 1]);
         }
         lock(&self.shared.placement).look_at(&drive.handle_use(), now);
-        let most = &mut self.records.temperature_max_c;
-        *most = most.max(celsius);
     }
 
     /// Adds an event to the persistent event log.
