@@ -29,7 +29,7 @@ impl Subsystem {
         controller.complete_slow(now);
         controller.check_namespaces(drive);
         controller.check_access(drive);
-        controller.check_zones(drive.zones());
+        controller.check_zones(drive);
         let reservations = &controller.flags.shared.reservations;
         if reservations.with(drive.power_cuts(), |all| all.has_news(id)) {
             controller.events.raise(Event::Reservations);
