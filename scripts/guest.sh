@@ -109,7 +109,7 @@ if [ "${1:-}" = fetch-suite ]; then
     sources unstable
     : >"$apt/status"
     printf 'Dir::State::status "%s";\n' "$apt/status" >>"$apt/config"
-    tools=(nvme-cli fio python3 python3-nose2 sg3-utils f2fs-tools btrfs-progs)
+    tools=(nvme-cli fio python3 python3-nose2 sg3-utils f2fs-tools btrfs-progs e2fsprogs xfsprogs)
     tools+=(bash coreutils diffutils findutils gawk grep mount procps sed util-linux util-linux-extra)
     rm -rf "$suite.new"
     download "$suite.new" "${tools[@]}"
@@ -153,7 +153,7 @@ if [ -z "$(find "$guest/kernel/usr" -name 'ublk_drv.ko' 2>/dev/null)" ]; then
     scripts/guest.sh fetch >.tools/guest.log 2>&1 ||
         without "Debian's packages cannot be had here (see .tools/guest.log)"
 fi
-if [ ! -e "$suite/root/usr/sbin/mkfs.f2fs" ]; then
+if [ ! -e "$suite/root/usr/sbin/mkfs.xfs" ]; then
     say "Guest: nvme-cli's and fio's own tests, and programs for them" >&2
     scripts/guest.sh fetch-suite >.tools/suite.log 2>&1 ||
         printf '==> nvme-cli'"'"'s and fio'"'"'s own tests: skipped, as they cannot be had here (see .tools/suite.log)\n' >&2

@@ -1,6 +1,6 @@
-"""A day's use of a file system on zones, and the day after a power cut; run in a guest.
+"""A day's use of a file system, and the day after a power cut; run in a guest.
 
-usage: file_system_job.py before|after btrfs|f2fs
+usage: file_system_job.py before|after btrfs|f2fs|ext4|xfs
 
 A file's content follows from its name. Each step is told in /m/list, made durable before what it
 takes away and after what it gives: what the list says must be there after the power cut, whole.
@@ -131,9 +131,16 @@ def main() -> None:
         # It changes what it keeps of itself in place: on another drive than the zones.
         "f2fs": ("mkfs.f2fs", "-f", "-m", "-c", zones, other),
         "btrfs": ("mkfs.btrfs", "-f", "-O", "zoned", "-d", "single", "-m", "single", zones),
+        "ext4": ("mkfs.ext4", "-q", "-F", other),
+        "xfs": ("mkfs.xfs", "-q", "-f", other),
     }[kind]
-    device = {"f2fs": other, "btrfs": zones}[kind]
-    fsck = {"f2fs": ("fsck.f2fs", "--dry-run", device), "btrfs": ("btrfs", "check", device)}[kind]
+    device = zones if kind == "btrfs" else other
+    fsck = {
+        "f2fs": ("fsck.f2fs", "--dry-run"),
+        "btrfs": ("btrfs", "check"),
+        "ext4": ("e2fsck", "-f", "-n"),
+        "xfs": ("xfs_repair", "-n"),
+    }[kind] + (device,)
     mount = ("mount", "-t", kind, device, TOP)
     os.makedirs(TOP, exist_ok=True)
     if when == "before":

@@ -42,6 +42,10 @@ nvme zns reset-zone /dev/nvme0n1 -a >/dev/null 2>&1; SAY reset $? $(wp 0)
 dd if=/dev/nvme0n1 of=/tmp/b bs=4096 count=4 iflag=direct 2>/dev/null
 SAY left $(tr -d '\\0' </tmp/b | wc -c)
 nvme zns changed-zone-list /dev/nvme0n1 >/tmp/log 2>&1; SAY changed $?
+errors() { nvme error-log /dev/nvme0 -e 1 | sed -n 's/^error_count[^:]*: *//p'; }
+before=$(errors)
+dd if=/tmp/a of=/dev/nvme0n1 bs=4096 count=1 oflag=direct 2>/dev/null
+SAY stale $? $before $(errors)
 """
 # Blocks of a random write area are written in any order, and over again, behind the write pointer,
 # which an explicit flush moves, or a write beyond them. Linux itself knows no such areas.
@@ -150,6 +154,10 @@ def test_linux_and_nvme_cli_find_a_host_managed_device(tmp_path: Path) -> None:
     assert not said["full"].startswith("0 ")
     assert _zone(said["reset"]) == [0, 0, 0, 0x10]
     assert (said["left"], said["changed"]) == ("0", "0")
+    # Linux has write pointers of its own, which a reset by a command of nvme-cli does not move: it
+    # refuses the next write itself, and the drive never sees it.
+    result, before, after = said["stale"].split()
+    assert (result, after) == ("1", before)
 
 
 @guest

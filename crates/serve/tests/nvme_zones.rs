@@ -575,7 +575,8 @@ fn a_zone_that_fails_is_told_of() {
     rig.engine.fail_zone(0, ZoneState::ReadOnly);
     rig.engine.fail_zone(1, ZoneState::Offline);
     rig.tick(&mut admin);
-    assert_eq!(rig.reply(&mut admin, event), Some((Status::SUCCESS, 0xbf_ef02)));
+    let namespace = 1 << 32;
+    assert_eq!(rig.reply(&mut admin, event), Some((Status::SUCCESS, namespace | 0xbf_ef02)));
     let (_, page) = log(&mut rig, &mut admin, LogPage::ChangedZones, COMMAND_SET_ZONED, 4096);
     assert_eq!((page[0], &page[8..16], &page[16..24]), (2, &[0; 8][..], &SIZE.to_le_bytes()[..]));
     let (_, page) = log(&mut rig, &mut admin, LogPage::ChangedZones, COMMAND_SET_ZONED, 4096);

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use drivebay_drive::Zone;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{CC_ALL_COMMAND_SETS, Feature, Status};
 
@@ -18,7 +17,7 @@ use super::features::Features;
 use super::identity::{Identity, Kind};
 use super::reservations::SharedReservations;
 use super::{placement, zones};
-use crate::interface::drive::Namespaces;
+use crate::interface::drive::{Drive, Namespaces};
 use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
 
@@ -317,17 +316,16 @@ impl Controller {
 
     /// Records the zones that the drive has changed on its own since, and notifies a host that
     /// asked for it.
-    pub fn check_zones(&mut self, all: &[Zone]) {
-        let failed: BTreeSet<usize> = zones::failed(all).collect();
-        let before = self.failed_zones.replace(failed.clone());
-        let changed: Vec<usize> =
-            before.iter().flat_map(|before| failed.difference(before).copied()).collect();
-        if changed.is_empty() {
-            return;
-        }
-        self.changed_zones.extend(changed);
-        if self.features[Feature::AsyncEvents] & ZONE_NOTICES != 0 {
-            self.events.raise(Event::Zones);
+    pub fn check_zones(&mut self, drive: &dyn Drive) {
+        let failed: BTreeSet<usize> = zones::failed(drive.zones()).collect();
+        let Some(before) = self.failed_zones.replace(failed.clone()) else { return };
+        for &zone in failed.difference(&before) {
+            self.changed_zones.insert(zone);
+            let own = |nsid: &u32| drive.namespace(*nsid).is_some_and(|n| zones::is_of(zone, n));
+            let nsid = drive.namespace_ids().into_iter().find(own);
+            if self.features[Feature::AsyncEvents] & ZONE_NOTICES != 0 {
+                nsid.into_iter().for_each(|nsid| self.events.raise(Event::Zones(nsid)));
+            }
         }
     }
 

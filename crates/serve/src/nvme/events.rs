@@ -41,8 +41,8 @@ pub(super) enum Event {
     Telemetry,
     /// The state of the path has changed.
     Access,
-    /// The drive has changed a zone on its own.
-    Zones,
+    /// The drive has changed a zone of this namespace on its own.
+    Zones(u32),
     /// There is a reservation notice.
     Reservations,
 }
@@ -55,7 +55,7 @@ impl Event {
         (CriticalWarning::SPARE, Event::Spare),
     ];
 
-    /// Type, information and log page, as in the completion.
+    /// Type, information, log page and namespace, as in the completion.
     fn result(self) -> u64 {
         let (kind, information, page) = match self {
             Event::Reliability => (1, 0, 0x02),
@@ -66,7 +66,7 @@ impl Event {
             Event::Namespaces => (2, 0, 0x04),
             Event::Telemetry => (2, 2, 0x08),
             Event::Access => (2, 3, 0x0c),
-            Event::Zones => (2, 0xef, 0xbf),
+            Event::Zones(nsid) => (2, 0xef, 0xbf | u64::from(nsid) << 16),
             Event::Reservations => (6, 0, 0x80),
         };
         kind | information << 8 | page << 16

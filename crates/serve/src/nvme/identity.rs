@@ -109,7 +109,6 @@ pub struct Identity {
     pub(super) has_volatile_cache: bool,
     /// True if Sanitize supports overwrite.
     pub(super) overwrites: bool,
-    pub(super) dies: u32,
     /// Placement configuration, for drives with placement.
     pub(super) placement: Option<placement::Shape>,
     /// Zones, for drives with zones.
@@ -132,7 +131,6 @@ impl Identity {
             is_protected: spec.power_loss_protection,
             has_volatile_cache,
             overwrites: spec.sanitize_overwrite,
-            dies: spec.geometry.dies(),
             placement: placement::Shape::new(spec),
             zones: spec.zones,
         }

@@ -3,8 +3,9 @@
 //!
 //! Source: OCP Datacenter NVMe SSD specification 2.0. Physical bytes are those of the pages that
 //! the model has programmed; a throttled drive reports the number of its stage. Left out, as zeros:
-//! values without a counterpart in the model (soft errors, system area, capacitors, firmware's own
-//! counters), telemetry's strings, TCG.
+//! values without a counterpart in the model (unaligned I/O, endurance estimate, retrained links,
+//! changed power states), telemetry's strings, TCG. Later versions of the specification add fields
+//! to C0h (dies, average erases, highest temperature), where 2.0 reserves bytes 208 to 493.
 
 use drivebay_drive::{Counters, Health};
 use drivebay_units::Nanos;
@@ -27,16 +28,11 @@ const HANG_S: f64 = 10.0;
 const SPIKE_US: u64 = 500_000;
 
 /// Returns an OCP page, with its GUID at the end.
-pub(super) fn page(
-    page: LogPage,
-    drive: &mut dyn Drive,
-    identity: &Identity,
-    temperature_max_c: f64,
-) -> Vec<u8> {
+pub(super) fn page(page: LogPage, drive: &mut dyn Drive, identity: &Identity) -> Vec<u8> {
     let mut bytes = match page {
         LogPage::OcpSmart => {
             let (health, counters) = (drive.health(), drive.counters());
-            smart(&health, &counters, identity, drive.used_sectors(), temperature_max_c)
+            smart(&health, &counters, identity, drive.used_sectors())
         }
         LogPage::OcpLatency => latency(drive),
         // No panics to recover from.
@@ -52,17 +48,11 @@ pub(super) fn page(
     bytes
 }
 
-fn smart(
-    health: &Health,
-    counters: &Counters,
-    identity: &Identity,
-    used_sectors: u64,
-    temperature_max_c: f64,
-) -> Vec<u8> {
+fn smart(health: &Health, counters: &Counters, identity: &Identity, used_sectors: u64) -> Vec<u8> {
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX).into();
     let reliability = &counters.reliability;
     let throttled: u64 = health.throttling.iter().map(|stage| stage.0).sum();
-    let [erases_min, erases_max, mean] = health.erases.map(u64::from);
+    let [erases_min, erases_max, _] = health.erases.map(u64::from);
     let mut refreshes = [0; 7];
     refreshes.copy_from_slice(&reliability.refreshes.to_le_bytes()[..7]);
     bytes_of(&OcpSmart {
@@ -88,9 +78,6 @@ fn smart(
         capacitor_percent: if identity.is_protected { 100 } else { 0xffff }.into(),
         total_nuse: used_sectors.into(),
         plp_starts: u128::from(health.unsafe_shutdowns).into(),
-        dies: (identity.dies as u16).into(),
-        temperature_max_c: temperature_max_c.clamp(0.0, 255.0) as u8,
-        erases_mean: mean.into(),
         ..OcpSmart::default()
     })
 }

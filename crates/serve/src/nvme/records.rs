@@ -48,8 +48,6 @@ pub(crate) struct Records {
     /// Registrations and reservations that outlast a loss of power, while they are saved.
     #[serde(default)]
     pub(super) reservations: Reservations,
-    /// Highest temperature measured so far, degrees Celsius.
-    pub(super) temperature_max_c: f64,
 }
 
 impl Records {

@@ -184,18 +184,19 @@ pub(super) fn is_of(zone: usize, namespace: &Namespace) -> bool {
     spec.is_some_and(|spec| namespace.range().contains(&(zone as u64 * spec.sectors)))
 }
 
-/// Changed Zone List of a namespace.
+/// Changed Zone List of a namespace: empty, with the count FFFFh, if not all zones fit.
 pub(super) fn changed(changed: &BTreeSet<usize>, namespace: &Namespace) -> Vec<u8> {
     let mut log = ChangedZones::default();
     let Some(spec) = &namespace.zones else { return bytes_of(&log) };
     let first = (namespace.first / spec.sectors) as usize;
-    let mut own = changed.iter().filter(|&&zone| is_of(zone, namespace));
-    let mut count = 0;
-    for (place, zone) in log.starts.iter_mut().zip(own.by_ref()) {
-        *place = ((zone - first) as u64 * zone_blocks(spec)).into();
-        count += 1;
+    let own: Vec<_> = changed.iter().filter(|&&zone| is_of(zone, namespace)).collect();
+    if own.len() > log.starts.len() {
+        return bytes_of(&ChangedZones { count: u16::MAX.into(), ..log });
     }
-    log.count = if own.next().is_some() { u16::MAX } else { count }.into();
+    for (place, zone) in log.starts.iter_mut().zip(&own) {
+        *place = ((*zone - first) as u64 * zone_blocks(spec)).into();
+    }
+    log.count = (own.len() as u16).into();
     bytes_of(&log)
 }
 
@@ -309,3 +310,7 @@ pub(super) fn error_location(sqe: &Sqe, status: Status, zones: &ZoneSpec) -> Opt
 pub(super) fn command_set(zones: Option<&ZoneSpec>) -> u8 {
     zones.map_or(drivebay_wire::nvme::COMMAND_SET_NVM, |_| COMMAND_SET_ZONED)
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/nvme_zones.rs"]
+mod tests;

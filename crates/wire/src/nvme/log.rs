@@ -301,13 +301,7 @@ layout! {
         [reserved_130: [u8; 22]],
         pub total_nuse: U64,
         pub plp_starts: U128,
-        [reserved_176: [u8; 40]],
-        pub dies: U16,
-        [reserved_218: [u8; 4]],
-        pub temperature_max_c: u8,
-        [reserved_223: u8],
-        pub erases_mean: U64,
-        [reserved_232: [u8; 262]],
+        [reserved_176: [u8; 318]],
         pub log_version: U16,
         pub guid: [u8; 16],
     }
@@ -396,7 +390,7 @@ pub fn ocp_trailer(page: LogPage) -> Option<(u16, [u8; 16])> {
 const _: () = assert!(std::mem::offset_of!(SmartLog, warning_minutes) == 192);
 const _: () = assert!(std::mem::offset_of!(TelemetryHeader, reason) == 384);
 const _: () = assert!(std::mem::offset_of!(OcpSmart, version) == 98);
-const _: () = assert!(std::mem::offset_of!(OcpSmart, temperature_max_c) == 222);
+const _: () = assert!(std::mem::offset_of!(OcpSmart, plp_starts) == 160);
 const _: () = assert!(std::mem::offset_of!(OcpSmart, guid) == 496);
 const _: () = assert!(std::mem::offset_of!(OcpLatency, static_counters) == 240);
 const _: () = assert!(std::mem::offset_of!(OcpLatency, guid) == 496);

@@ -74,7 +74,7 @@ layout! {
 
     /// Changed Zone List.
     pub struct ChangedZones: 4096 {
-        /// Number of zones in the list; all ones if the list is too short for them.
+        /// Number of zones in the list; all ones, with an empty list, if they do not fit.
         pub count: U16,
         [reserved_2: [u8; 6]],
         /// First block of each changed zone.

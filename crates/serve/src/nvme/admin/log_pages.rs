@@ -115,10 +115,7 @@ impl Subsystem {
                 let notice = |all: &mut Reservations| all.notification(id, !retain);
                 self.shared.reservations.with(drive.power_cuts(), notice).as_bytes().to_vec()
             }
-            _ if ocp_trailer(log).is_some() => {
-                let most = self.records.temperature_max_c.max(drive.health().temperature_c);
-                ocp::page(log, drive, &self.identity, most)
-            }
+            _ if ocp_trailer(log).is_some() => ocp::page(log, drive, &self.identity),
             LogPage::Pace => logs::pace(&drive.report()),
             _ => return Err(Status::INVALID_LOG_PAGE.dnr()),
         }))

@@ -29,7 +29,7 @@ impl Subsystem {
         controller.complete_slow(now);
         controller.check_namespaces(drive);
         controller.check_access(drive);
-        controller.check_zones(drive.zones());
+        controller.check_zones(drive);
         let reservations = &controller.flags.shared.reservations;
         if reservations.with(drive.power_cuts(), |all| all.has_news(id)) {
             controller.events.raise(Event::Reservations);
@@ -52,8 +52,6 @@ impl Subsystem {
             self.note(id, PersistentKind::Thermal, now, &[over, 1]);
         }
         lock(&self.shared.placement).look_at(&drive.handle_use(), now);
-        let most = &mut self.records.temperature_max_c;
-        *most = most.max(celsius);
     }
 
     /// Adds an event to the persistent event log.
