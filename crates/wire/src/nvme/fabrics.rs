@@ -212,8 +212,8 @@ pub const TRANSPORT_TCP: u8 = 3;
 
 const _: () = assert!(std::mem::offset_of!(ConnectData, host_nqn) == 512);
 
-/// Returns the name in a field of 256 bytes: at most 223 bytes of UTF-8 that end with a zero. It may
-/// be empty: SPDK's perf connects without a host name, and SPDK's target accepts that.
+/// Returns the name in a field of 256 bytes: at most 223 bytes of UTF-8 that end with a zero. It
+/// may be empty: SPDK's perf connects without a host name, and SPDK's target accepts that.
 pub fn nqn_of(field: &[u8; 256]) -> Option<&str> {
     let end = field.iter().position(|&byte| byte == 0)?;
     let name = std::str::from_utf8(&field[..end]).ok()?;
