@@ -34,7 +34,8 @@ INIT = """\
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /bin/busybox --install -s /bin
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
-for path in $(cat /modules); do insmod /$path 2>/dev/null; done
+# One path only, so that the drive has an I/O scheduler (ZenFS needs it). Other modules ignore this.
+for path in $(cat /modules); do insmod /$path multipath=N 2>/dev/null; done
 options=trans=virtio,version=9p2000.L,msize=262144
 mount -t 9p -o $options,ro,cache=loose root /root || poweroff -f
 for folder in proc sys dev; do mount --bind /$folder /root/$folder; done

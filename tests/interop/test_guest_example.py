@@ -33,10 +33,12 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
 @pytest.mark.skipif(NVME is None, reason="not installed: nvme-cli")
 def test_the_command_sees_the_drive_and_its_exit_code_is_the_scripts(tmp_path: Path) -> None:
-    command = "nvme fdp status /dev/nvme0n1 | grep -c RUAMW > handles; exit 3"
+    scheduler = "grep -o mq-deadline /sys/block/nvme0n1/queue/scheduler > scheduler"
+    command = f"{scheduler}; nvme fdp status /dev/nvme0n1 | grep -c RUAMW > handles; exit 3"
     done = run(tmp_path, served_guest.SMALL_DRIVE, "--set", "fdp=5", "--", command)
     assert done.returncode == 3, done.stdout + done.stderr
     assert (tmp_path / "handles").read_text() == "5\n"
+    assert (tmp_path / "scheduler").read_text() == "mq-deadline\n"
 
 
 def test_a_wrong_drive_or_no_command_ends_with_a_message(tmp_path: Path) -> None:

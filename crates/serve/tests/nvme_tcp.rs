@@ -152,7 +152,7 @@ fn compare_tells_data_apart_and_write_zeroes_and_format_erase() {
     assert_eq!(go(&mut rig, &mut host, 0x01, &data).0, Status::SUCCESS);
     assert_eq!(go(&mut rig, &mut host, 0x05, &data).0, Status::SUCCESS);
     let other = vec![8; 8 * BLOCK];
-    assert_eq!(go(&mut rig, &mut host, 0x05, &other).0, Status::COMPARE_FAILURE);
+    assert_eq!(go(&mut rig, &mut host, 0x05, &other).0, Status::COMPARE_FAILURE.dnr());
     assert_eq!(go(&mut rig, &mut host, 0x08, &[]).0, Status::SUCCESS);
     assert_eq!(go(&mut rig, &mut host, 0x02, &[]).1, vec![0; 8 * BLOCK]);
     for erase in [Sqe { opcode: 0x80, nsid: 1.into(), ..Sqe::default() }, {
@@ -468,6 +468,22 @@ fn an_io_queue_is_of_the_same_host_and_one_of_those_that_were_granted() {
         assert_eq!(rig.connect_to(&mut host, NQN, queue, controller), expected, "{queue}");
         assert!(!host.is_over(), "it is answered");
     }
+}
+
+/// SPDK's perf connects so.
+#[test]
+fn a_host_may_have_no_name_but_has_the_same_for_all_queues() {
+    let mut rig = Rig::new();
+    let mut admin = rig.open(Digests::default());
+    admin.nqn = "";
+    let controller = rig.connect_to(&mut admin, NQN, 0, 0xffff).expect("a controller");
+    rig.enable(&mut admin);
+    let mut io = rig.open(Digests::default());
+    let invalid = Err(Status::CONNECT_INVALID_PARAMETERS.dnr());
+    assert_eq!(rig.connect_to(&mut io, NQN, 1, controller), invalid);
+    let mut io = rig.open(Digests::default());
+    io.nqn = "";
+    assert_eq!(rig.connect_to(&mut io, NQN, 1, controller), Ok(controller));
 }
 
 #[test]

@@ -281,7 +281,7 @@ fn compare(drive: &dyn Drive, (lba, sectors): (u64, u32), expected: &[u8]) -> St
     let mut actual = vec![0; expected.len()];
     match drive.read(lba, &mut actual[..sectors as usize * SECTOR_BYTES as usize]) {
         Ok(()) if actual[..] == *expected => Status::SUCCESS,
-        Ok(()) => Status::COMPARE_FAILURE,
+        Ok(()) => Status::COMPARE_FAILURE.dnr(),
         Err(_) => Status::INTERNAL_ERROR,
     }
 }

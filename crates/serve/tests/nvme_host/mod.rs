@@ -63,6 +63,7 @@ pub struct Host {
     pub split: bool,
     /// Host identifier.
     pub id: [u8; 16],
+    pub nqn: &'static str,
     /// Offset of data in the last PDU.
     pub data_at: Option<usize>,
     /// Flags of the commands.
@@ -273,6 +274,7 @@ impl Rig {
             said: Vec::new(),
             split: false,
             id: [0; 16],
+            nqn: HOST,
             data_at: None,
             flags: 0x40,
         }
@@ -313,7 +315,7 @@ impl Rig {
             controller: controller.into(),
             host_id: host.id,
             subsystem_nqn: padded_nqn(nqn),
-            host_nqn: padded_nqn(HOST),
+            host_nqn: padded_nqn(host.nqn),
             ..ConnectData::default()
         };
         let (status, result, _) = self.admin(host, command.to_sqe(0), 1024, data.as_bytes());

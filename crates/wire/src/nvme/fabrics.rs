@@ -212,11 +212,12 @@ pub const TRANSPORT_TCP: u8 = 3;
 
 const _: () = assert!(std::mem::offset_of!(ConnectData, host_nqn) == 512);
 
-/// Returns the name in a field of 256 bytes: 1 to 223 bytes of UTF-8 that end with a zero.
+/// Returns the name in a field of 256 bytes: at most 223 bytes of UTF-8 that end with a zero. It
+/// may be empty: SPDK's perf connects without a host name, and SPDK's target accepts that.
 pub fn nqn_of(field: &[u8; 256]) -> Option<&str> {
     let end = field.iter().position(|&byte| byte == 0)?;
     let name = std::str::from_utf8(&field[..end]).ok()?;
-    (!name.is_empty() && name.len() <= 223).then_some(name)
+    (name.len() <= 223).then_some(name)
 }
 
 /// Returns text in a field of fixed length, padded with zeros, or truncated.
