@@ -24,7 +24,7 @@ FIGURES = {
     "years_flash": ("years, flash", "range"),
     "watts": ("watts", "from idle"),
 }
-USES = ("drive", "logs", "written per day", "lowest", "highest", "read per day")
+USES: tuple[str, ...] = ("drive", "logs", "written per day", "lowest", "highest", "read per day")
 USES += ("capacity", "data", "WAF by logs", "streams")
 
 
