@@ -18,7 +18,7 @@ import here
 import pytest
 
 from drivebay.common import programs
-from drivebay.crash import files, words
+from drivebay.crash import files, reports, words
 
 PROGRAM = str(Path(crash_program.__file__))
 PYTHON = f"{sys.executable} -ISE"
@@ -84,6 +84,7 @@ def test_one_command_records_checks_and_names_the_missing_flush(tmp_path: Path) 
 
 def test_a_program_without_the_bug_leaves_reports_that_pass(tmp_path: Path) -> None:
     _pipeline("right-no-fsync", tmp_path, code=0)
+    reports.refuse_others(tmp_path / "out.xml", tmp_path / "out.sarif")  # the next run may
     (case,) = _junit(tmp_path / "out.xml")
     assert case.get("name") == "every state is good" and not _sarif(tmp_path / "out.sarif")
 
@@ -105,6 +106,24 @@ def test_a_workload_that_fails_is_not_checked(tmp_path: Path) -> None:
         *("crash", "run", "a.crash", "--workload", "sh -c 'exit 5'", "--", "true"), cwd=tmp_path
     )
     assert done.returncode == 2 and "the workload fails: exit code 5" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--junit", "--sarif"])
+def test_a_report_replaces_no_other_file(option: str, tmp_path: Path) -> None:
+    """Refused before the recording is opened, which does not exist here."""
+    mine, pipe = tmp_path / "mine", tmp_path / "pipe"
+    mine.write_text("my only copy")
+    os.mkfifo(pipe)
+    links = tmp_path / "link", tmp_path / "dangling"
+    for link, target in zip(links, ("mine", "nowhere"), strict=True):
+        link.symlink_to(target)
+    for place in (mine, pipe, *links, tmp_path):
+        done = here.drivebay(
+            "crash", "run", "a.crash", option, str(place), "--", "true", cwd=tmp_path
+        )
+        assert done.returncode == 2 and "it is not overwritten" in done.stderr
+    assert mine.read_text() == "my only copy" and pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "link", "mine", "pipe"]
 
 
 def test_a_budget_ends_the_checks_and_says_how_many_are_missing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import here
 import numpy as np
 import pytest
 
+from drivebay.cli import entry
 from drivebay.common.errors import UserError
 from drivebay.library import drive, fleet, fleet_logs
 
@@ -128,6 +130,9 @@ def test_bad_input_gets_an_error_and_a_hint(tmp_path: Path, traced: Path) -> Non
         (tmp_path / name).write_text("SMART")
     one, two = log(tmp_path / "a.json", 1, 1), log(tmp_path / "b.json", 1, 1)
     others = [trace(tmp_path / name, random=10, sequential=1) for name in ("a.csv", "c.csv")]
+    text = others[0].read_text()
+    (tmp_path / "two.csv").write_text(text.replace("4096,0,", "4096,1,", 5))
+    (tmp_path / "reads.csv").write_text(text.replace("write", "read"))
     for words, message in (
         ([traced], "a health log"),
         ([one], "and a trace"),
@@ -135,6 +140,8 @@ def test_bad_input_gets_an_error_and_a_hint(tmp_path: Path, traced: Path) -> Non
         ([tmp_path / "text.json", traced], "is not JSON"),
         ([tmp_path / "none.json", traced], "none.json"),
         ([one, tmp_path / "text.txt"], "no known format"),
+        ([one, tmp_path / "two.csv"], "two.csv has requests of 2 devices"),
+        ([one, tmp_path / "reads.csv"], "reads.csv has no writes"),
         ([one, traced, "--out", "page.txt"], "must end in .html"),
         ([one, traced, "--drives", "zn540-1tb"], "no drive can run it; zn540-1tb: zones"),
         ([one, two, *others], "none of the 2 traces are of the drive b"),
@@ -145,6 +152,29 @@ def test_bad_input_gets_an_error_and_a_hint(tmp_path: Path, traced: Path) -> Non
         assert [line.partition(":")[0] for line in lines] == ["error", "hint"]
         assert message in lines[0]
     assert not (tmp_path / "fleet.html").exists()
+
+
+def test_the_page_shows_the_loads_in_words(tmp_path: Path, traced: Path) -> None:
+    one = log(tmp_path / "db1.json", 1000, 5000)
+    words = ["fleet", str(one), str(traced), "--drives", "sm951-nvme-128"]
+    assert here.drivebay(*words, cwd=tmp_path).returncode == 0
+    page = (tmp_path / "fleet.html").read_text(encoding="utf-8")
+    random = "random (uniform, 4 KiB, trims 0%), 23.8% of the bytes at 0.0% to 19.9%"
+    for cell in ("<td>120.0 GB</td>", "<td>not known</td>", random, "; sequential, "):
+        assert cell in page
+    for code in ("None", "{", "[", "Stream("):
+        assert code not in re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
+
+
+def test_a_foreign_page_is_refused_before_any_drive_runs(
+    tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine.html"
+    mine.write_text("<p>mine</p>")
+    monkeypatch.setattr(fleet, "estimates", None)
+    words = [str(log(tmp_path / "a.json", 1, 1)), str(traced), "--out", str(mine)]
+    assert entry.run(["fleet", *words]) == 2
+    assert mine.read_text() == "<p>mine</p>"
 
 
 def test_the_pairs_are_ten_and_say_what_they_guess() -> None:

@@ -329,7 +329,7 @@ def test_a_state_replaces_a_state_and_no_other_file(small: Drive, tmp_path: Path
     for name in ("mine", "mine.json"):
         stranger = tmp_path / name
         stranger.write_text("somebody's thesis")
-        with pytest.raises(UserError, match="no saved state"):
+        with pytest.raises(UserError, match="not a saved state"):
             device.save(tmp_path / "mine")
         assert stranger.read_text() == "somebody's thesis"
         assert [one.name for one in tmp_path.iterdir()] == [name]

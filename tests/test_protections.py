@@ -1294,6 +1294,12 @@ def test_a_report_replaces_no_other_file(
     assert entry.run(["report", folder, "--out", str(mine)]) == 2
     assert "is not a drivebay report" in capsys.readouterr().err
     assert mine.read_text() == "<html>my thesis</html>"
+    pipe, dangling = tmp_path / "pipe.html", tmp_path / "dangling.html"
+    os.mkfifo(pipe)
+    dangling.symlink_to(tmp_path / "nowhere")
+    for place in (pipe, dangling):
+        assert entry.run(["report", folder, "--out", str(place)]) == 2
+    assert pipe.is_fifo() and dangling.is_symlink()
     for _ in range(2):
         assert entry.run(["report", folder, "--out", str(tmp_path / "page.html")]) == 0
     pictures = tmp_path / "pictures"

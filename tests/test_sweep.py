@@ -495,3 +495,11 @@ def test_a_parameter_that_changes_no_figure_is_named_where_runs_differ_in_nothin
         assert study.without_effect == named, design
     study.add({"test": "t", "a": 1, "b": "z", "seed": 1, "y": 11.1}, labels)
     assert study.without_effect == ()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("my only copy")
+    with pytest.raises(UserError, match="holds something else"):
+        Store(str(mine)).read_manifest()
+    assert mine.read_text() == "my only copy"

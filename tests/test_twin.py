@@ -24,7 +24,7 @@ from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import with_capacity
 from drivebay.definitions.suites import Suite
 from drivebay.lab import fit as calibrate
-from drivebay.lab.fit import linear, observed, outcome, select_parameters, write
+from drivebay.lab.fit import fitting, linear, observed, outcome, select_parameters, write
 from drivebay.lab.fit.parameters import with_values
 from drivebay.lab.fit.twin import plan, usual_parameters
 from drivebay.targets.virtual.target import VirtualTarget
@@ -232,6 +232,17 @@ def test_a_file_of_the_page_s_name_is_kept(
     assert done.returncode == 2 and "notes.md exists" in done.stderr
     assert (tmp_path / "notes.md").read_text() == "my own notes\n"
     assert not (tmp_path / "notes.toml").exists() and not (tmp_path / "notes-loads").exists()
+
+
+def test_a_resumed_fit_replaces_only_a_fitted_profile(tmp_path: Path) -> None:
+    mine, dangling, fitted = (tmp_path / f"{name}.toml" for name in ("mine", "dangling", "fitted"))
+    mine.write_text('[drive]\nname = "mine"\n')
+    dangling.symlink_to("nowhere")
+    fitted.write_text(f"# {write.PROFILE_MARK} x, from y.\n")
+    for place, resume in ((mine, True), (dangling, True), (dangling, False), (fitted, False)):
+        with pytest.raises(UserError, match=f"{place.name} exists"):
+            fitting.can_be_written(place, resume=resume)
+    fitting.can_be_written(fitted, resume=True)
 
 
 def test_a_resumed_fit_replaces_its_own_page(tmp_path: Path) -> None:

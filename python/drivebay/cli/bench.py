@@ -9,9 +9,7 @@ from drivebay.common import units
 
 
 def bench(
-    drives: list[str] | None = argument(
-        "DRIVE...", "Measure only random reads and writes of these drives, compared with the SM951."
-    ),
+    drives: list[str] | None = argument(),
     as_json: options.Json = False,
 ) -> None:
     """Measure the speed of the simulation on this machine.
@@ -24,6 +22,11 @@ def bench(
       drivebay bench
       drivebay bench --json > bench.json
       drivebay bench 980-pro-1tb p41-plus-1tb    compared with the SM951
+
+    Parameters
+    ----------
+    drives : DRIVE...
+        Measure only random reads and writes of these drives, compared with the SM951.
     """
     from drivebay.lab.bench import run_cases, run_drives
 

@@ -182,6 +182,7 @@ def run(
     from drivebay.crash import reports, words
     from drivebay.crash import run as runs
 
+    reports.refuse_others(junit, sarif)
     deadline = None if budget is None else time.monotonic() + budget
     profile = None if drive is None else modified_profile(drive, changes)
     if rules == "nvme" and profile is not None and "identify" in profile.raw:

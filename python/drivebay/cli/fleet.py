@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
 from drivebay.cli.output import known, print_json, say_notes, short, table
 from drivebay.common import units
 from drivebay.common.errors import UserError
+
+if TYPE_CHECKING:
+    from drivebay.library.fleet import Load, Stream
 
 LARGE_BYTES = 20e9
 """Capacity of a scaled drive above which it is left out unless it is named."""
@@ -21,11 +24,10 @@ FIGURES = {
     "years_flash": ("years, flash", "range"),
     "watts": ("watts", "from idle"),
 }
+USES: tuple[str, ...] = ("drive", "logs", "written per day", "lowest", "highest", "read per day")
+USES += ("capacity", "data", "WAF by logs", "streams")
 
-app = options.Verb()
 
-
-@app.command()
 def fleet(
     files: list[Path] = argument(),
     drives: str = option(default=""),
@@ -67,6 +69,7 @@ def fleet(
 
     if out.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"--out: {out} must end in .html", "--out fleet.html")
+    report.refuse_others(out)
     logs = [path for path in files if path.suffix == ".json"]
     loads = model.loads(logs, [path for path in files if path not in logs])
     names = drives.split(",") if drives else profiles.names()
@@ -84,8 +87,7 @@ def fleet(
     notes += [f"{name}: no log tells the bytes written per day" for name in unknown]
     heads = ("drive", "placement", "drives", *itertools.chain(*FIGURES.values()), "")
     cells = [_cells(row) for row in rows]
-    uses = [(*map(_text, load.use.values()), f"{load.streams}") for load in loads]
-    tables = {"Summary": [heads, *cells], "Use": [(*loads[0].use, "streams"), *uses]}
+    tables = {"Summary": [heads, *cells], "Use": [USES, *map(_use, loads)]}
     place = report.write_fleet(page.render(tables, notes), out)
     say_notes(notes)
     if as_json:
@@ -103,5 +105,19 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return *cells, row["note"]
 
 
-def _text(value: Any) -> str:
-    return units.si_bytes(int(value)) if isinstance(value, float) and value > 1e6 else f"{value}"
+def _use(load: Load) -> tuple[str, ...]:
+    use = load.use
+    days = *(use["written_per_day"] or [None] * 3), (use["read_per_day"] or [None])[0]
+    amounts = *days, use["capacity_bytes"], use["data_bytes"]
+    sizes = ["not known" if amount is None else units.si_bytes(amount) for amount in amounts]
+    streams = "; ".join(map(_stream, load.streams))
+    return use["name"], f"{use['logs']}", *sizes, known(use["waf"]), streams
+
+
+def _stream(stream: Stream) -> str:
+    fields, (begin, end) = stream.fields, stream.span
+    place = f"{stream.share:.1%} of the bytes at {begin:.1%} to {end:.1%} of the addresses"
+    if "pattern" in fields:
+        return f"{fields['pattern']}, {place}"
+    size, trims = units.binary_bytes(fields["block_bytes"]), fields["trim_percent"]
+    return f"random ({fields['offsets']}, {size}, trims {trims:.0f}%), {place}"

@@ -13,10 +13,7 @@ from drivebay.cli.output import print_json, show, show_wrapped
 from drivebay.common.documents import printable
 from drivebay.common.errors import EXIT_CHECK_FAILED
 
-app = options.Verb()
 
-
-@app.command()
 def judge(files: list[Path] = argument(), as_json: options.Json = False) -> None:
     """Look for flaws in results of fio that physics shows.
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drivebay.cli import options
 from drivebay.cli.options import argument
 from drivebay.cli.output import show
 from drivebay.common.errors import UserError
 
-app = options.Verb()
 PAGES = ("*/report.html", "*/comparison.html", "report.html", "index.html")
 
 
-@app.command(name="open", epilog="\b\nExamples:\n  drivebay open\n  drivebay open drivebay-bench")
-def open_page(folder: Path = argument(default=Path("drivebay-results"))) -> None:
+def open(folder: Path = argument(default=Path("drivebay-results"))) -> None:
     """Open the newest report in a browser, and print its path.
+
+    Examples:
+      drivebay open
+      drivebay open drivebay-bench
 
     Parameters
     ----------

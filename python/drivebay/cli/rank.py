@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 PERCENTILES = (50.0, 99.0, 99.9)
 
-app = options.Verb()
 
-
-@app.command()
 def rank(
     load: str = argument(autocompletion=complete.suites),
     drives: str = option(default=""),

@@ -17,7 +17,7 @@ from drivebay.cli.output import answer, known, number, say, say_notes
 from drivebay.cli.target import check_options, is_virtual, target_factory, typed_yes
 from drivebay.common import units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, Interrupted, UserError
-from drivebay.common.files import system_errors
+from drivebay.common.files import write_new
 from drivebay.common.threads import repeated
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ def _replay_real(given: Options) -> None:
     from drivebay.common import signals
 
     run, out = _real_run(given), given.out
-    if out is not None and out.exists():
+    if out is not None and (out.exists() or out.is_symlink()):
         raise UserError(f"--out: {out} exists already", "choose another name")
     survey = run.job.survey()
     _announce(run, survey, run.check())
@@ -346,8 +346,7 @@ def _print_figures(done: Replayed, out: Path | None, *, as_json: bool) -> None:
         "latency_histogram": done.histogram.to_pydict(),
     }
     if out is not None:
-        with system_errors(f"--out: {out} cannot be written", "choose another path"):
-            out.write_text(json.dumps(document, indent=1) + "\n")
+        write_new(out, json.dumps(document, indent=1) + "\n")
     answer(document, as_json, HEADS, _real_rows(done.figures), right=(1,))
 
 

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint:"
 
-app = options.Verb()
 
-
-@app.command()
 def size(
     drive: str = argument("DRIVE", f"{options.CATALOG_NAME}; not needed with --list."),
     trace: str | None = argument(),

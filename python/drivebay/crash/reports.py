@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from drivebay.common import provenance
 from drivebay.common.documents import printable
-from drivebay.common.files import system_errors
+from drivebay.common.files import refuse_foreign, system_errors
 from drivebay.crash import calls, files, replay, words
 from drivebay.crash.run import Asked, Outcome
 
@@ -49,6 +49,15 @@ def paragraphs(outcome: Outcome, asked: Asked, again: str) -> dict[str, str]:
     return texts
 
 
+def refuse_others(junit: Path | None, sarif: Path | None) -> None:
+    """Raises UserError if something is at a path that is neither an empty file nor such a report;
+    EnvironmentProblem if it cannot be read.
+    """
+    for place, mark in ((junit, f'<testsuite name="{NAME}"'), (sarif, '"name": "drivebay"')):
+        if place is not None:
+            refuse_foreign(place, mark.encode(), "a report of drivebay crash")
+
+
 def write(
     junit: Path | None,
     sarif: Path | None,
@@ -65,6 +74,7 @@ def write(
     texts : paragraphs.
     check : its last word that is a file is the location of the results.
     """
+    refuse_others(junit, sarif)
     kinds = {one.smallest: printable(one.verdict.alike) for one in outcome.failures}
     if junit is not None:
         void = ". ".join(note for note in outcome.notes if note.startswith("error: "))

@@ -117,10 +117,12 @@ def _load(use: Fields, path: Path) -> Load:
         np.concatenate([getattr(batch, name) for batch in batches]).astype(np.int64)
         for name in ("op", "offset_bytes", "bytes", "device", "at_ns")
     )
+    if device.min() < device.max():
+        hint = "give a trace of each, with its name: drivebay trace record DEVICE --out NAME.csv"
+        raise UserError(f"{path} has requests of {len(np.unique(device))} devices", hint)
     writes = np.isin(op, (1, 4))
-    if not writes.any() or device.min() < device.max():
-        hint = "record a minute of one device in which it is written"
-        raise UserError(f"{path} has no writes, or several devices", hint)
+    if not writes.any():
+        raise UserError(f"{path} has no writes", "record a minute in which the device is written")
     end = max(int((at + size).max()), int(use["capacity_bytes"] or 0))
     streams = _streams(at[writes], size[writes], end, int(size[op == 2].sum()))
     seconds = max(np.ptp(time) / 1e9, 1e-3)

@@ -7,16 +7,15 @@ are replaced.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from drivebay._core import VirtualDrive
 from drivebay.common import documents
 from drivebay.common.errors import UserError
-from drivebay.common.files import system_errors
+from drivebay.common.files import refuse_foreign, system_errors
 
 STATE_BEGINS, ABOUT_BEGINS = b"dbstate\n", b'{"profile": {'
 """First bytes of the two files."""
@@ -30,8 +29,8 @@ def beside(path: str | Path) -> Path:
 def write(path: str | Path, core: VirtualDrive, about: Mapping[str, Any]) -> None:
     """Writes both files. Raises UserError if one exists and is no state of a drive;
     EnvironmentProblem if they cannot be written."""
-    _refuse_stranger(Path(path), STATE_BEGINS)
-    _refuse_stranger(beside(path), ABOUT_BEGINS)
+    refuse_foreign(Path(path), STATE_BEGINS, "a saved state")
+    refuse_foreign(beside(path), ABOUT_BEGINS, "a saved state")
     core.save(path)
     with system_errors(f"{beside(path)} cannot be written", "ls -ld its folder"):
         beside(path).write_text(json.dumps(about), encoding="utf-8")
@@ -42,7 +41,7 @@ def reading(path: str | Path) -> Iterator[Any]:
     """Yields the document of the second file. Raises UserError if it is missing, or if it or its
     use in the block shows that it is damaged; EnvironmentProblem if it cannot be read."""
     about = beside(path)
-    with _readable(about):
+    with system_errors(f"{about} cannot be read", f"ls -l {about}"):
         try:
             yield documents.from_json(documents.read(about))
         except FileNotFoundError:
@@ -54,20 +53,3 @@ def reading(path: str | Path) -> Iterator[Any]:
             raise UserError(
                 f"{about} is not what Device.save writes", "save the device again"
             ) from None
-
-
-def _readable(path: Path) -> AbstractContextManager[None]:
-    """Errors of the system inside say that the file cannot be read."""
-    return system_errors(f"{path} cannot be read", f"ls -l {path}")
-
-
-def _refuse_stranger(path: Path, begins: bytes) -> None:
-    """Raises UserError if the file exists and `Device.save` did not write it."""
-    if not os.path.lexists(path):
-        return
-    with _readable(path), path.open("rb") as file:
-        start = file.read(len(begins))
-    if start and start != begins:
-        raise UserError(
-            f"{path} exists and is no saved state: it is not overwritten", "name another file"
-        )

@@ -13,7 +13,7 @@ from pathlib import Path
 from drivebay import results
 from drivebay.analysis import review
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.common.files import system_errors
+from drivebay.common.files import refuse_foreign, system_errors
 from drivebay.report.base.runs import entries, who_of
 from drivebay.report.pages import bench
 from drivebay.report.pages.review import all_panels, render
@@ -21,7 +21,7 @@ from drivebay.report.peers import competitors
 from drivebay.report.peers.digest import Json
 from drivebay.results import files
 
-__all__ = ["competitors", "write", "write_bench", "write_fleet", "write_pictures"]
+__all__ = ["competitors", "refuse_others", "write", "write_bench", "write_fleet", "write_pictures"]
 
 NAME = "report.html"
 # Start of every generated page; only such files are overwritten.
@@ -73,20 +73,21 @@ def write_fleet(page: str, out: Path) -> Path:
     return _written(out, page, "drivebay fleet FILES...", out)
 
 
+def refuse_others(place: Path) -> None:
+    """Raises UserError if something is at the path that is neither a page of drivebay nor an empty
+    file; EnvironmentProblem if it cannot be read.
+    """
+    refuse_foreign(place, GENERATOR, "a drivebay report")
+
+
 def _written(place: Path, page: str, command: str, out: Path | None) -> Path:
     """Writes the page and returns its path. `command` and its --out write the same page; they are
     for the hints, since `review` also writes a report and has an --out of its own, which is a
     folder.
     """
     again = command if out is None else f"{command} --out {shlex.quote(str(out))}"
+    refuse_others(place)
     try:
-        if place.exists() and place.stat().st_size > 0:
-            with place.open("rb") as file:
-                if GENERATOR not in file.read(4096):
-                    raise UserError(
-                        f"{place} exists and is not a drivebay report",
-                        "choose another file with --out",
-                    )
         place.parent.mkdir(parents=True, exist_ok=True)
         files.replace(place, page.encode())
     except OSError as problem:

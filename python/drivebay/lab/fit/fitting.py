@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import refuse_foreign
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
@@ -147,8 +148,9 @@ def can_be_written(path: Path, *, resume: bool) -> None:
         raise UserError(
             f"--out {path}: a profile's name ends in .toml", f"--out {path.with_suffix('.toml')}"
         )
-    if path.exists() and not resume:
+    if os.path.lexists(path) and not resume:
         raise UserError(f"{path} exists; a profile is never overwritten", "name another --out")
+    refuse_foreign(path, write.PROFILE_MARK.encode(), "a fitted profile")
     if not path.parent.is_dir():
         raise UserError(
             f"folder {path.parent} does not exist", f"mkdir -p {shlex.quote(str(path.parent))}"

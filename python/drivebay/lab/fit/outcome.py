@@ -15,7 +15,7 @@ from drivebay.definitions.profiles import Profile
 from drivebay.lab.fit.experiment import Experiment, Observation
 from drivebay.lab.fit.linear import OPEN, Identifiability
 from drivebay.lab.fit.parameters import numbers
-from drivebay.lab.fit.write import PAGE_MARK
+from drivebay.lab.fit.write import PAGE_MARK, PROFILE_MARK
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def head(experiment: Experiment, known: Identifiability, figures: Sequence[Compa
     for figure in figures:
         if figure.error_percent is not None:
             errors[figure.held_out].append(abs(figure.error_percent))
-    lines = [f"Calibrated by drivebay to {experiment.description}, from {experiment.base.name}."]
+    lines = [f"{PROFILE_MARK} {experiment.description}, from {experiment.base.name}."]
     lines.append(f"Fitted figures: {len(errors[False])}, {_spread(errors[False])}.")
     if errors[True]:
         lines.append(f"Held-out figures: {len(errors[True])}, {_spread(errors[True])}.")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.common.errors import UserError
-from drivebay.common.files import system_errors
+from drivebay.common.files import refuse_foreign, system_errors
 from drivebay.definitions import leaves
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
@@ -27,6 +27,8 @@ from drivebay.results import files
 NAME_MAX = 64
 PAGE_MARK = "Values outside of this table are those of the base."
 """Sentence that every page of a fit has."""
+PROFILE_MARK = "Calibrated by drivebay to"
+"""Begin of the comment above every fitted profile."""
 
 
 def text(
@@ -73,9 +75,9 @@ def page_beside(profile: Path, *, resume: bool) -> Path:
     wrote it that is resumed.
     """
     page = profile.with_suffix(".md")
-    with system_errors(f"{page} cannot be read", f"ls -l {page}"):
-        if os.path.lexists(page) and not (resume and PAGE_MARK.encode() in page.read_bytes()):
-            raise UserError(f"{page} exists; the page would replace it", "name another --out")
+    if os.path.lexists(page) and not resume:
+        raise UserError(f"{page} exists; the page would replace it", "name another --out")
+    refuse_foreign(page, PAGE_MARK.encode(), "the page of a fit")
     return page
 
 

@@ -82,6 +82,8 @@ class Store:
             manifest = documents.from_json(self._read(MANIFEST))
         except FileNotFoundError:
             return None
+        except NotADirectoryError:
+            manifest = None
         except ValueError as problem:
             raise self._damaged(MANIFEST, f"it is not valid JSON: {problem}") from None
         if not isinstance(manifest, dict) or manifest.get("kind") != KIND:

@@ -8,6 +8,8 @@ from drivebay.report.base.markup import el, table
 from drivebay.report.pages.review import document
 from drivebay.report.render.page import Page
 
+ABOUT = "Streams are only sequential or random. Intervals, limits: docs/concepts/fleet.md."
+
 
 def render(tables: Mapping[str, Sequence[Sequence[str]]], notes: Sequence[str]) -> str:
     """Whole document; the first row of each table has its heads."""
@@ -17,5 +19,8 @@ def render(tables: Mapping[str, Sequence[Sequence[str]]], notes: Sequence[str]) 
         for (anchor, title), rows in zip(links, tables.values(), strict=True)
     ]
     head = el("header", el("p", "Fleet", class_="eyebrow"), el("h1", "Drives for this fleet"))
+    about = el("p", ABOUT, class_="meta")
     noted = el("ul", [el("li", note) for note in notes]) if notes else None
-    return document(Page(), links, el("main", head, parts, noted, id="top"), title="drivebay fleet")
+    return document(
+        Page(), links, el("main", head, about, parts, noted, id="top"), title="drivebay fleet"
+    )
