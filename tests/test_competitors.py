@@ -365,6 +365,5 @@ def test_every_shipped_result_is_of_its_drive_as_it_is() -> None:
     for 1 TB, and the suite writes at random, which zones do not take."""
     found = {one["profile"]: one["old"] for one in competitors.load()}
     large = {name for name in profiles.names() if profiles.load(name).capacity_bytes > 2.1e12}
-    later = {"9100-pro-2tb", "sn7100-1tb", "pm1743-1920"}
-    assert set(profiles.names()) - set(found) <= large | later | {"zn540-1tb"}
+    assert set(profiles.names()) - set(found) <= large | {"zn540-1tb"}
     assert {name: why for name, why in found.items() if why} == {}

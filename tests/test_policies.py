@@ -381,7 +381,7 @@ def test_a_new_policy_is_built_by_cargo_and_decides_in_a_review(tmp_path: Path) 
     crate = tmp_path / "my-own"
     made = {path.relative_to(crate): path.read_bytes() for path in crate.rglob("*.*")}
     must_fail(run("new-policy", "my-own", cwd=tmp_path), 2, "exists already")
-    must_fail(run("new-policy", "../own", cwd=tmp_path), 2, "small letter")
+    must_fail(run("new-policy", "../own", cwd=tmp_path), 2, "lower-case letter")
     assert made == {path.relative_to(crate): path.read_bytes() for path in crate.rglob("*.*")}
     assert shutil.which("cargo")
     subprocess.run(["cargo", "build", "--release", "--offline", "-q"], cwd=crate, check=True)
