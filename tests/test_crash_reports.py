@@ -18,6 +18,7 @@ import here
 import pytest
 
 from drivebay.common import programs
+from drivebay.common.errors import UserError
 from drivebay.crash import files, reports, words
 
 PROGRAM = str(Path(crash_program.__file__))
@@ -124,6 +125,13 @@ def test_a_report_replaces_no_other_file(option: str, tmp_path: Path) -> None:
         assert done.returncode == 2 and "it is not overwritten" in done.stderr
     assert mine.read_text() == "my only copy" and pipe.is_fifo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "link", "mine", "pipe"]
+
+
+def test_another_json_file_with_the_tools_name_is_kept(tmp_path: Path) -> None:
+    mine = tmp_path / "package.json"
+    mine.write_text('{\n "name": "drivebay"\n}\n')
+    with pytest.raises(UserError, match="it is not overwritten"):
+        reports.refuse_others(None, mine)
 
 
 def test_a_budget_ends_the_checks_and_says_how_many_are_missing(tmp_path: Path) -> None:

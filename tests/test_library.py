@@ -328,10 +328,11 @@ def test_a_state_replaces_a_state_and_no_other_file(small: Drive, tmp_path: Path
     device = small.device()
     for name in ("mine", "mine.json"):
         stranger = tmp_path / name
-        stranger.write_text("somebody's thesis")
+        text = 'somebody\'s thesis: dbstate\n, {"profile": {'
+        stranger.write_text(text)
         with pytest.raises(UserError, match="not a saved state"):
             device.save(tmp_path / "mine")
-        assert stranger.read_text() == "somebody's thesis"
+        assert stranger.read_text() == text
         assert [one.name for one in tmp_path.iterdir()] == [name]
         stranger.unlink()
     device.save(tmp_path / "mine")

@@ -24,8 +24,10 @@ FIGURES = {
     "years_flash": ("years, flash", "range"),
     "watts": ("watts", "from idle"),
 }
-USES: tuple[str, ...] = ("drive", "logs", "written per day", "lowest", "highest", "read per day")
-USES += ("capacity", "data", "WAF by logs", "streams")
+USES = (
+    *("drive", "logs", "written per day", "lowest", "highest", "read per day"),
+    *("capacity", "data", "WAF by logs", "streams"),
+)
 
 
 def fleet(

@@ -23,15 +23,15 @@ def system_errors(
         raise kind(f"{what}: {problem.strerror or problem}", hint) from None
 
 
-def refuse_foreign(path: Path, mark: bytes, kind: str) -> None:
+def refuse_foreign(path: Path, mark: bytes, kind: str, *, within: int = 4096) -> None:
     """Raises UserError if something is at the path that is neither an empty file nor one of this
-    kind, which has the mark in its first MiB; EnvironmentProblem if it cannot be read.
+    kind, whose first `within` bytes contain the mark; EnvironmentProblem if it cannot be read.
     """
     with system_errors(f"{path} cannot be read", f"ls -l {path}"):
         foreign = not path.is_file() and os.path.lexists(path)
         if path.is_file():
             with path.open("rb") as file:
-                begin = file.read(2**20)
+                begin = file.read(within)
             foreign = bool(begin) and mark not in begin
     if foreign:
         raise UserError(f"{path} exists and is not {kind}: it is not overwritten", "name another")

@@ -53,9 +53,10 @@ def refuse_others(junit: Path | None, sarif: Path | None) -> None:
     """Raises UserError if something is at a path that is neither an empty file nor such a report;
     EnvironmentProblem if it cannot be read.
     """
-    for place, mark in ((junit, f'<testsuite name="{NAME}"'), (sarif, '"name": "drivebay"')):
+    marks = f'<testsuite name="{NAME}"', '"driver": {\n     "name": "drivebay"'
+    for place, mark in zip((junit, sarif), marks, strict=True):
         if place is not None:
-            refuse_foreign(place, mark.encode(), "a report of drivebay crash")
+            refuse_foreign(place, mark.encode(), "a report of drivebay crash", within=256)
 
 
 def write(

@@ -118,7 +118,7 @@ def _load(use: Fields, path: Path) -> Load:
         for name in ("op", "offset_bytes", "bytes", "device", "at_ns")
     )
     if device.min() < device.max():
-        hint = "give a trace of each, with its name: drivebay trace record DEVICE --out NAME.csv"
+        hint = "record each device into its own file: drivebay trace record DEVICE --out NAME.csv"
         raise UserError(f"{path} has requests of {len(np.unique(device))} devices", hint)
     writes = np.isin(op, (1, 4))
     if not writes.any():

@@ -29,8 +29,8 @@ def beside(path: str | Path) -> Path:
 def write(path: str | Path, core: VirtualDrive, about: Mapping[str, Any]) -> None:
     """Writes both files. Raises UserError if one exists and is no state of a drive;
     EnvironmentProblem if they cannot be written."""
-    refuse_foreign(Path(path), STATE_BEGINS, "a saved state")
-    refuse_foreign(beside(path), ABOUT_BEGINS, "a saved state")
+    for file, begins in ((Path(path), STATE_BEGINS), (beside(path), ABOUT_BEGINS)):
+        refuse_foreign(file, begins, "a saved state", within=len(begins))
     core.save(path)
     with system_errors(f"{beside(path)} cannot be written", "ls -ld its folder"):
         beside(path).write_text(json.dumps(about), encoding="utf-8")

@@ -150,7 +150,7 @@ def can_be_written(path: Path, *, resume: bool) -> None:
         )
     if os.path.lexists(path) and not resume:
         raise UserError(f"{path} exists; a profile is never overwritten", "name another --out")
-    refuse_foreign(path, write.PROFILE_MARK.encode(), "a fitted profile")
+    refuse_foreign(path, write.PROFILE_MARK.encode(), "a fitted profile", within=64)
     if not path.parent.is_dir():
         raise UserError(
             f"folder {path.parent} does not exist", f"mkdir -p {shlex.quote(str(path.parent))}"

@@ -77,7 +77,7 @@ def page_beside(profile: Path, *, resume: bool) -> Path:
     page = profile.with_suffix(".md")
     if os.path.lexists(page) and not resume:
         raise UserError(f"{page} exists; the page would replace it", "name another --out")
-    refuse_foreign(page, PAGE_MARK.encode(), "the page of a fit")
+    refuse_foreign(page, PAGE_MARK.encode(), "the page of a fit", within=2**16)
     return page
 
 
