@@ -186,7 +186,11 @@ def test_the_shipped_results_are_of_the_default_suite_as_it_is() -> None:
     ways = {test.id: how(test) for test in suites.load("anandtech-2015").tests}
     shipped = competitors.load()
     for test_id, way in ways.items():
-        same = [one for one in shipped if one["tests"][test_id]["how"] == way]
+        same = [
+            one
+            for one in shipped
+            if test_id in one["tests"] and one["tests"][test_id]["how"] == way
+        ]
         assert len(same) > 8, f"{test_id} has too few drives to be ranked among"
 
 
