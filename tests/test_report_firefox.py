@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.skipif(firefox.FIREFOX is None, reason=firefox.WITHOUT),
 ]
 EMPTY = """return (async () => {
+  for (const more of document.querySelectorAll("details")) more.open = true;
   const boxes = [...document.querySelectorAll("[data-chart]")];
   for (const box of boxes) {
     while (!box.dataset.drawn) {
@@ -28,7 +29,7 @@ EMPTY = """return (async () => {
   return boxes.filter((box) => !box.querySelector(".main-svg")).map((box) => box.dataset.chart);
 })()"""
 """Looks at every chart; the names of those that are not drawn then."""
-DOTS = "document.querySelector('[data-chart=summary-seconds] .shapelayer path[d^=M]')"
+DOTS = "document.querySelector('[data-chart=whole] .shapelayer path[d^=M]')"
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +53,10 @@ def test_every_chart_is_drawn(page: Firefox) -> None:
 
 
 def test_a_switch_and_the_colours_draw_again(page: Firefox) -> None:
-    box = "document.querySelector('[data-chart=summary-seconds]')"
+    box = "document.querySelector('[data-chart=whole]')"
+    page.run(f"{box}.scrollIntoView()")
     page.until(f"{box}.dataset.drawn")
-    page.run("document.querySelector('label[for=summary-seconds-axis-linear]').click()")
+    page.run("document.querySelector('label[for=whole-axis-linear]').click()")
     page.until(f"{box}.layout.yaxis.type === 'linear'")
     before = page.run(f"return {box}.dataset.drawn")
     page.run("document.getElementById('theme').click()")
