@@ -16,7 +16,7 @@ from itertools import chain, count
 from typing import Any, NamedTuple
 
 from drivebay.common.errors import UserError
-from drivebay.definitions.fio_options import SYNCHRONOUS, TABLE, class_of, number_of
+from drivebay.definitions.fio_options import SYNC_OFF, SYNCHRONOUS, TABLE, class_of, number_of
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # Upper bound for jobs that end by their size.
@@ -201,6 +201,8 @@ def _workload(job: _Job) -> dict[str, Any]:
     span_percent, start = job.percent("size"), job.percent("offset")
     if start is None and job.options.get("offset", "0") != "0":
         raise _Refused(f"offset={job.options['offset']} is supported only in per cent")
+    syncs = 1 if job.options.get("sync", "0") not in SYNC_OFF else None
+    syncs = syncs or job.number("fsync") or job.number("fdatasync") or None
     sizes = _sizes(job)
     if job.number("ba") not in (None, sizes["block_bytes"]):
         raise _Refused(f"blockalign={job.options['ba']} is supported only as the smallest size")
@@ -211,7 +213,7 @@ def _workload(job: _Job) -> dict[str, Any]:
         "read_percent": reads,
         **sizes,
         "queue_depth": 1 if synchronous else job.number("iodepth", 1),
-        "fsync": (job.number("fsync") or job.number("fdatasync") or None) if reads < 100 else None,
+        "fsync": syncs if reads < 100 else None,
         "rate_iops": job.number("rate_iops") or None,
         "rate_mb_per_s": rate and rate / 1e6,
         "rate_process": job.options.get("rate_process", "linear"),
