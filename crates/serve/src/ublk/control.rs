@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::io::ErrorKind::{PermissionDenied, TimedOut};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -50,8 +51,12 @@ fn no_ring(why: io::Error) -> ServeError {
     ServeError::machine(format!("--ublk: io_uring is not available: {why}"), hint)
 }
 
+/// Error for a command that the kernel refused, or did not answer.
 fn failed(what: &str, why: io::Error) -> ServeError {
-    if why.kind() == io::ErrorKind::TimedOut {
+    if why.kind() == PermissionDenied {
+        return no_permission(why);
+    }
+    if why.kind() == TimedOut {
         let system = rustix::system::uname();
         let release = system.release().to_string_lossy();
         let what = format!("--ublk: {what}: Linux {release} does not answer within");
@@ -146,10 +151,7 @@ impl Control {
         let mut features = 0_u64;
         let asked = ring.with(ControlOp::GetFeatures, ANY_DEVICE, &mut features, is_cancelled);
         match asked {
-            Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(no_permission(why));
-            }
-            Err(why) if why.kind() == io::ErrorKind::TimedOut => {
+            Err(why) if [PermissionDenied, TimedOut].contains(&why.kind()) => {
                 return Err(failed("asking for its features", why));
             }
             Ok(()) if features & USER_COPY != 0 => {}
@@ -161,10 +163,7 @@ impl Control {
         remove_left_over(&mut ring, is_cancelled);
         let mut info = shape.info();
         let added = ring.with(ControlOp::AddDevice, ANY_DEVICE, &mut info, is_cancelled);
-        added.map_err(|why| match why.kind() {
-            io::ErrorKind::PermissionDenied => no_permission(why),
-            _ => failed("adding a device", why),
-        })?;
+        added.map_err(|why| failed("adding a device", why))?;
         let (sender, ending) = channel();
         // From here on a drop removes the device.
         let mut control = Control { ring, id: info.dev_id, ending };
@@ -216,7 +215,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 fn open_control() -> Result<File, ServeError> {
     open(Path::new(CONTROL_PATH)).map_err(|why| match why.kind() {
-        io::ErrorKind::PermissionDenied => no_permission(why),
+        PermissionDenied => no_permission(why),
         _ => ServeError::machine(
             format!("--ublk: there is no {CONTROL_PATH}"),
             "sudo modprobe ublk_drv (Linux 6.5 or later); without it: --nbd, and nbd-client",
@@ -230,11 +229,9 @@ fn remove_left_over(ring: &mut ControlRing, is_cancelled: &dyn Fn() -> bool) {
     let number = |name: std::ffi::OsString| name.to_str()?.strip_prefix("ublkc")?.parse().ok();
     for id in devices.flatten().filter_map(|entry| number(entry.file_name())) {
         let mut info = DeviceInfo::default();
-        match ring.with(ControlOp::GetDeviceInfo, id, &mut info, is_cancelled) {
-            Ok(()) if is_left_over(&info) => _ = ring.delete(id),
-            // Adding a device reports it.
-            Err(why) if why.kind() == io::ErrorKind::TimedOut => return,
-            _ => {}
+        let known = ring.with(ControlOp::GetDeviceInfo, id, &mut info, is_cancelled);
+        if known.is_ok() && is_left_over(&info) {
+            let _ = ring.delete(id);
         }
     }
 }

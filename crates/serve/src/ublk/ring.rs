@@ -9,13 +9,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_wire::ublk::{self, ControlCommand, ControlOp, IoCommand, IoDescriptor};
-use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::squeue::Entry128;
+use io_uring::types::Fd;
+use io_uring::{IoUring, cqueue, opcode};
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::io::Errno;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Longest wait for a device to be removed that others keep open. guess: longer than a kernel takes
@@ -24,13 +25,13 @@ const DELETE_MAX: Duration = Duration::from_secs(2);
 /// Longest wait for a command that needs nobody but the kernel. guess: as for [`DELETE_MAX`], with
 /// time to create queues on many processors.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// Time between two checks of a wait for its end.
-const SLICE: Duration = Duration::from_millis(100);
+/// Time between two looks for an answer.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Ring for control commands, one at a time. A kernel that fails inside a command never completes
 /// it, so waits are bounded.
 pub(super) struct ControlRing {
-    ring: IoUring<squeue::Entry128, cqueue::Entry>,
+    ring: IoUring<Entry128, cqueue::Entry>,
     file: File,
     /// Number of commands so far: the latest one's completion has it.
     sent: u64,
@@ -47,8 +48,9 @@ impl ControlRing {
         self.send(self.entry(op, device, data, 0, 0), Duration::MAX, &|| false)
     }
 
-    /// Sends a command with a structure, which it reads or writes. The error is of the kind
-    /// `TimedOut` if the kernel does not answer, `Interrupted` if `is_cancelled` ends the wait.
+    /// Sends a command with a copy of a structure, which it reads or writes. The error is of the
+    /// kind `TimedOut` if the kernel does not answer, `Interrupted` if `is_cancelled` ends the
+    /// wait. The copy is kept after an error, as the kernel may still write there.
     pub fn with<T: FromBytes + IntoBytes + Immutable + Copy>(
         &mut self,
         op: ControlOp,
@@ -56,23 +58,9 @@ impl ControlRing {
         buffer: &mut T,
         is_cancelled: &dyn Fn() -> bool,
     ) -> io::Result<()> {
-        let entry = |ring: &ControlRing, address: *mut T| {
-            ring.entry(op, device, 0, address as u64, size_of::<T>() as u16)
-        };
-        self.exchange(buffer, entry, ANSWER_MAX, is_cancelled)
-    }
-
-    /// Sends an entry that has the address of a copy of `buffer`. The copy is kept after an error,
-    /// as the kernel may still write there.
-    fn exchange<T: Copy>(
-        &mut self,
-        buffer: &mut T,
-        entry: impl FnOnce(&ControlRing, *mut T) -> squeue::Entry128,
-        longest: Duration,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> io::Result<()> {
         let copy = Box::into_raw(Box::new(*buffer));
-        self.send(entry(self, copy), longest, is_cancelled)?;
+        let entry = self.entry(op, device, 0, copy as u64, size_of::<T>() as u16);
+        self.send(entry, ANSWER_MAX, is_cancelled)?;
         // SAFETY: the command has completed, so that the kernel no longer has the address.
         *buffer = unsafe { *Box::from_raw(copy) };
         Ok(())
@@ -87,14 +75,7 @@ impl ControlRing {
         }
     }
 
-    fn entry(
-        &self,
-        op: ControlOp,
-        dev_id: u32,
-        data: u64,
-        addr: u64,
-        len: u16,
-    ) -> squeue::Entry128 {
+    fn entry(&self, op: ControlOp, dev_id: u32, data: u64, addr: u64, len: u16) -> Entry128 {
         let queue_id = ublk::NO_QUEUE;
         let (dev_path_len, pad, reserved) = (0, 0, 0);
         let command =
@@ -106,7 +87,7 @@ impl ControlRing {
 
     fn send(
         &mut self,
-        entry: squeue::Entry128,
+        entry: Entry128,
         longest: Duration,
         is_cancelled: &dyn Fn() -> bool,
     ) -> io::Result<()> {
@@ -116,12 +97,11 @@ impl ControlRing {
         unsafe { self.ring.submission().push(&entry.user_data(self.sent)) }.expect("one at a time");
         let start = Instant::now();
         loop {
+            self.ring.submit()?;
             // A command that was given up may complete now.
             if let Some(done) = self.ring.completion().find(|done| done.user_data() == self.sent) {
-                return match done.result() {
-                    error @ ..0 => Err(io::Error::from_raw_os_error(-error)),
-                    _ => Ok(()),
-                };
+                let error = done.result().min(0).saturating_neg();
+                return (error == 0).then_some(()).ok_or(io::Error::from_raw_os_error(error));
             }
             if is_cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
@@ -129,12 +109,7 @@ impl ControlRing {
             if start.elapsed() >= longest {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            let [time, intr] = [Errno::TIME, Errno::INTR].map(|why| Some(why.raw_os_error()));
-            let slice = Timespec::from(SLICE);
-            match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&slice)) {
-                Err(why) if [time, intr].contains(&why.raw_os_error()) => {}
-                sent => _ = sent?,
-            }
+            thread::sleep(PAUSE);
         }
     }
 }
