@@ -64,6 +64,7 @@ ELSEWHERE = {
     "sweep": "test_sweep.py",
     "worker": "test_fleet.py",
     "import fio-text": "test_imports.py",
+    "import as-ssd": "test_imports.py",
     "import crystaldiskmark": "test_imports.py",
     "import diskspd": "test_imports.py",
     "import elbencho": "test_imports.py",

@@ -89,6 +89,12 @@ def test_jobs_run_together_until_a_stonewall(tmp_path: Path) -> None:
         (["rw=randread", "percentage_random=60"], {"percentage_random": 60, "offsets": "uniform"}),
         (["rw=randwrite", "bssplit=4k/40:64k/60"], {"bssplit": "4096/40:65536/60"}),
         (["rw=randwrite", "bssplit=4k/40:64k/60", "blockalign=4k"], {"block_bytes": 4096}),
+        (["rw=randwrite", "bssplit=512/4:4k/96", "blockalign=4k"], {"block_bytes": 4096}),
+        (["rw=randread", "bs=4k", "ba=16k"], {"block_bytes": 16384, "bssplit": "4096/100"}),
+        (["rw=randwrite", "sync=1"], {"fsync": 1}),
+        (["rw=randwrite", "sync=dsync", "fsync=32"], {"fsync": 1}),
+        (["rw=randwrite", "sync=none", "fsync=32"], {"fsync": 32}),
+        (["rw=randread", "sync=1"], {"fsync": None}),
         (["rw=randread", "threads=1"], {"queues": 1}),
         (["rw=randwrite", "kb_base=1000", "bsrange=4kib-64kib"], {"block_bytes_max": 65536}),
         (["rw=randwrite", "bsrange=4k-64k"], {"block_bytes_max": 65536, "offsets": "uniform"}),
@@ -124,6 +130,16 @@ def test_clones_without_queues_are_phases(tmp_path: Path) -> None:
     assert [phase.together for phase in phases] == [False, True, True, True]
 
 
+def test_clones_that_end_by_their_size_run_together(tmp_path: Path) -> None:
+    """As fio's example jesd219.fio has them."""
+    text = "[a]\nrw=randrw\nnorandommap\nrwmixread=40\niodepth=256\nnumjobs=4\nioengine=libaio\n"
+    text += "bssplit=512/4:1024/1:4k/67:8k/10:16k/10:64k/8\nblockalign=4k\n"
+    phases = phases_of(tmp_path, f"{text}random_distribution=zoned:50/5:30/15:20/80")
+    assert [phase.together for phase in phases] == [False, True, True, True]
+    assert {phase.workload.once for phase in phases} == {True}
+    assert {phase.workload.block_bytes for phase in phases} == {4096}
+
+
 def test_clones_of_a_random_load_are_queues_unless_it_is_skewed(tmp_path: Path) -> None:
     text = "[a]\nrw=randread\nnumjobs=2\nruntime=5\nsize=1g\n"
     (lfsr,) = phases_of(tmp_path, f"{text}random_generator=lfsr")
@@ -146,7 +162,9 @@ def test_clones_of_a_random_load_are_queues_unless_it_is_skewed(tmp_path: Path) 
         ("[a]\nrw=write\nnumjobs=64\nruntime=1", "beyond 16"),
         ("[a]\nruntime=1\n[b]\nruntime=2", "job b: jobs that run at the same time"),
         ("[a]\nsize=1g\n[b]\nsize=1g", "job a: jobs that run at the same time"),
-        ("[a]\nbssplit=512/4:4k/96\nblockalign=4k", "blockalign=4k is supported only as"),
+        ("[a]\nrw=randread\nbsrange=4k-8k\nba=16k", "blockalign=16k is supported only as"),
+        ("[a]\nrw=randwrite\nbssplit=500/4:4k/96\nba=4k", "bssplit"),
+        ("[a]\nbs=4k\nba=1000", "block_bytes"),
         ("[a]\nof_fio_4=7", "of_fio_4=7 is not supported"),
         ("[a]\nbs=100", "block_bytes"),
     ],

@@ -611,7 +611,7 @@ def test_every_option_of_fio_is_in_one_class() -> None:
         ({"rate_iops": "2000", "rate_process": "poisson"}, ["rate_iops=2000, rate_process"]),
         ({"thinktime": "0", "zonemode": "none", "verify": "0"}, []),
         ({"gtod_reduce": "1"}, ["the measurement was changed by gtod_reduce=1"]),
-        ({"ramp_time": "5", "sync": "1"}, ["a sync is part of each write", "ramp_time=5"]),
+        ({"ramp_time": "5", "write_barrier": "8"}, ["lacks write_barrier=8", "ramp_time=5"]),
         ({"of_fio_4": "7"}, ["lacks of_fio_4=7"]),
     ],
 )
@@ -635,6 +635,14 @@ def test_syncs_are_kept_with_their_mean(tmp_path: Path) -> None:
     workload, said = one(tmp_path, document(entry(writes=9000, **more)))
     assert workload.fsync == 1 and "fdatasync=1 is kept as fsync" in said
     assert "a sync came after every 1 writes and took 1,310.0 us on average" in said
+
+
+def test_writes_that_are_synced_themselves_are_durable(tmp_path: Path) -> None:
+    for sync, every in (("1", 1), ("dsync", 1), ("none", None), ("0", None)):
+        job = entry(writes=9000, **options(rw="randwrite", sync=sync))
+        workload, said = one(tmp_path, document(job))
+        assert workload.fsync == every
+        assert (f"sync={sync} is kept as fsync=1" in said) == (every == 1)
 
 
 def test_gzip_may_have_members_and_padding(tmp_path: Path) -> None:

@@ -85,6 +85,43 @@ Profile: Default
      OS: debian 12 [linux 6.1]
  Target: /home 10% (1.00/9.00 GiB)
 """
+_AS_SSD = """\
+AS SSD Benchmark 2.0.7316.34247
+------------------------------
+Name: ACME NVMe SSD
+Firmware: 1
+Offset: 283648 K - OK
+Date: 2025/04/23 16:05:59
+------------------------------
+{0}
+------------------------------
+Read: {1}
+Write: {2}
+------------------------------
+4K:
+Read: {3}
+Write: {4}
+------------------------------
+4K-64Threads:
+Read: {5}
+Write: {6}
+------------------------------
+{7}
+Read: {8}
+Write: {8}
+------------------------------
+Score:
+------------------------------
+Read: 753
+Write: 489
+Total: 1580
+"""
+_RATES = ("2500.00", "1000.00", "50.00", "100.00", "400.00", "0.00")
+_IOPS = ("156.25", "62.5", "12800", "25600", "102400", "0")
+AS_SSD = _AS_SSD.format(
+    "Sequential:", *(f"{rate} MB/s" for rate in _RATES), "Access Times:", "0.098 ms"
+)
+AS_SSD_IOPS = _AS_SSD.format("16MB", *(f"{rate} iops" for rate in _IOPS), "512B", "10204 iops")
 FIO_3 = """\
 reads: (g=0): rw=randread, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, \
 ioengine=libaio, iodepth=8
@@ -223,6 +260,7 @@ Direct: Yes - Block Size: 4KB - Disk Target: Default Test Directory</Description
 """
 SAMPLES = {
     "crystaldiskmark": (CDM_8, CDM_6, CDM_3, KDISKMARK),
+    "as-ssd": (AS_SSD, AS_SSD_IOPS),
     "fio-text": (FIO_3, FIO_2),
     "fio-terse": (TERSE,),
     "diskspd": (DISKSPD,),
@@ -245,6 +283,39 @@ def imported(text: str, tmp_path: Path, name: str = AUTO) -> tuple[results.Step,
 
 def figures(folder: Path) -> dict[str, float]:
     return dict(query("SELECT figure, value FROM figures WHERE value IS NOT NULL", [folder]).rows)
+
+
+def test_both_texts_of_as_ssd_have_the_same_rates(tmp_path: Path) -> None:
+    for text in (AS_SSD, AS_SSD_IOPS, AS_SSD.replace(".", ",")):
+        step, warnings = imported(text, tmp_path)
+        loads = [phase.workload for phase in step.phases()]
+        assert [load.read_percent for load in loads] == [100, 0, 100, 0, 100]
+        assert [load.queue_depth for load in loads] == [1, 1, 1, 1, 64]
+        assert [load.block_bytes for load in loads[1:3]] == [2**24, 4096]
+        assert "4K-64Threads write was not run" in warnings
+        rates = [phase.metrics["mb_per_s"] for phase in step.phases()]
+        assert rates == pytest.approx([2621.4, 1048.6, 52.4, 104.9, 419.4], rel=1e-3)
+        assert step.phases()[2].metrics["iops"] == pytest.approx(12800)
+    target = results.load(tmp_path / "imported").target
+    assert (
+        target["drive"] == "ACME NVMe SSD" and target["imported"]["time"] == "2025/04/23 16:05:59"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("Read: 50.00", "Read: 5O.00", "line 14 cannot be read"),
+        ("Read: 50.00", "AS SSD Benchmark 2.0\nRead: 50.00", "holds several results"),
+        ("MB/s", "KB/s", "line 10 cannot be read"),
+    ],
+)
+def test_as_ssds_rows_that_cannot_be_read_are_refused(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=message):
+        imported(AS_SSD.replace(old, new), tmp_path)
+    assert not (tmp_path / "imported").exists()
 
 
 # --- CrystalDiskMark ------------------------------------------------------------------------------

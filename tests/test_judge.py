@@ -133,6 +133,10 @@ BURST = {"bw_min": 20.0, "bw_max": 250.0, "bw_dev": 60.0}
         ("precondition", UNKNOWN, {**WRITES, "options": {"rw": "write", "zonemode": "zbd"}}),
         ("precondition", UNKNOWN, {**WRITES, "options": {"rw": "randwrite", "size": "256m"}}),
         ("precondition", UNKNOWN, {**WRITES, "runtime_ms": 300_000}),
+        ("precondition", UNKNOWN, {**WRITES, "options": {"rw": "randwrite", "ioengine": "rbd"}}),
+        ("precondition", UNKNOWN, {"mean_ns": 2500.0}),
+        ("precondition", UNKNOWN, {"mean_ns": 6000.0, "disk": ("sda", 41)}),
+        ("precondition", "likely", {"mean_ns": 6000.0, "disk": ("sda", 200_000)}),
         ("precondition", UNKNOWN, {"way": "write", "block": 2**16, "options": {"rw": "write"}}),
         ("span", UNKNOWN, {"options": {"size": "7%"}}),
         ("bound", UNKNOWN, {"usr_cpu": 99.0, "options": {"ioengine": "xnvme"}}),
@@ -191,6 +195,25 @@ def test_a_text_with_its_terse_line_is_judged_by_the_text(tmp_path: Path) -> Non
     path.write_text(f"{FIO_3}{stats}3;fio-3.33;a;0;0;1;2\n")
     ((_, found),) = judge([path])
     assert {entry.flaw: entry.verdict for entry in found}["cache"] == "shown"
+
+
+def test_a_manual_is_no_result(tmp_path: Path) -> None:
+    path = tmp_path / "HOWTO.txt"
+    path.write_text(f".. option:: rw=str\n\n.. option:: bs=int\n\n{FIO_3}")
+    with pytest.raises(UserError, match="this is a manual, not the output of a run"):
+        list(judge([path]))
+
+
+def test_options_of_a_run_that_was_stopped_are_not_those_of_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    head, _, rest = FIO_3.partition("fio-3.33\n")
+    stopped = head.replace("iodepth=8", "iodepth=64").replace("libaio", "psync")
+    path.write_text(f"{stopped}fio-3.33\nStarting 3 processes\n^Cbs: 3\n{head}fio-3.33\n{rest}")
+    ((_, found),) = judge([path])
+    (reason,) = [entry.reason for entry in found if entry.flaw == "depth"]
+    (tmp_path / "plain.txt").write_text(FIO_3)
+    ((_, plain),) = judge([tmp_path / "plain.txt"])
+    assert found == plain and "does not tell" not in reason
 
 
 def test_options_of_a_command_line_in_the_text_are_known(tmp_path: Path) -> None:

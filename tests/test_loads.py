@@ -152,7 +152,7 @@ def test_large_requests_keep_the_rate_too() -> None:
         ),
         ({"offsets": "zipf:1.1", "pattern": "sequential"}, "uniform for a sequential workload"),
         ({"bssplit": "4k/50"}, "add up to 100"),
-        ({"bssplit": "6144/100"}, "multiples of block_bytes"),
+        ({"bssplit": "6000/100"}, "multiples of 512"),
         ({"bssplit": "4k/100", "block_bytes_max": 8192}, "without bssplit"),
         ({"bssplit": "4k/100", "offsets": "permutation"}, "other than permutations"),
         ({"rate_iops": 0.0}, "rate_iops: 0 is not allowed; must be above 0"),

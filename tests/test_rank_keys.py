@@ -112,6 +112,8 @@ def test_a_fill_counts_if_it_is_of_the_whole_drive(tmp_path: Path) -> None:
     ("seconds", "options", "known"),
     [
         (60, {"fsync": "1"}, True),
+        (60, {"sync": "dsync"}, True),
+        (60, {"sync": "none"}, False),
         (60, {"fsync": "32"}, False),
         (60, {}, False),
         (5, {"fsync": "1"}, False),

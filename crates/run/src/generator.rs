@@ -120,7 +120,7 @@ impl ZoneOrder {
 impl Order {
     fn new(workload: &Workload, blocks: u64, seed: &Rng) -> Order {
         let mut orders = seed.fork("orders");
-        let largest = workload.largest_bytes() / workload.block_bytes;
+        let largest = workload.largest_blocks();
         if let Some(skew) = Skew::new(&workload.offsets, blocks - largest + 1) {
             return Order::Skewed(skew);
         }
@@ -146,12 +146,13 @@ impl Order {
     }
 }
 
-/// Sizes of requests, in blocks.
+/// Sizes of requests.
 enum Sizes {
     One,
+    /// Largest size, in blocks.
     UpTo(u64),
-    /// Cumulative share in per cent, and size.
-    Split(Vec<(u64, u64)>),
+    /// Cumulative share in per cent, and size in blocks (rounded up) and in sectors.
+    Split(Vec<(u64, u64, u32)>),
 }
 
 impl Sizes {
@@ -162,21 +163,26 @@ impl Sizes {
         let mut shares = 0;
         let split = workload.bssplit.iter().map(|&(bytes, percent)| {
             shares += u64::from(percent);
-            (shares, bytes / workload.block_bytes)
+            (shares, bytes.div_ceil(workload.block_bytes), (bytes / SECTOR_BYTES) as u32)
         });
-        let split: Vec<(u64, u64)> = split.collect();
+        let split: Vec<_> = split.collect();
         if split.is_empty() { Sizes::One } else { Sizes::Split(split) }
     }
 
+    /// Draws a size: in blocks, and in sectors.
     #[inline(always)]
-    fn draw(&self, rng: &mut Rng) -> u64 {
+    fn draw(&self, rng: &mut Rng, block_sectors: u32) -> (u64, u32) {
         match self {
-            Sizes::One => 1,
-            Sizes::UpTo(most) => 1 + rng.below(*most),
+            Sizes::One => (1, block_sectors),
+            Sizes::UpTo(most) => {
+                let count = 1 + rng.below(*most);
+                (count, block_sectors * count as u32)
+            }
             Sizes::Split(split) => {
                 let chance = rng.below(100);
-                let contains = |&&(until, _): &&(u64, u64)| chance < until;
-                split.iter().find(contains).expect("the shares add up to 100").1
+                let contains = |&&(until, ..): &&(u64, u64, u32)| chance < until;
+                let size = split.iter().find(contains).expect("the shares add up to 100");
+                (size.1, size.2)
             }
         }
     }
@@ -259,7 +265,7 @@ impl Generator {
             self.until_flush -= u64::from(io.op.is_write());
             return io;
         }
-        let count = self.sizes.draw(&mut self.rng);
+        let (count, sectors) = self.sizes.draw(&mut self.rng, self.block_sectors);
         let drawn = match self.order {
             Order::Uniform => self.rng.below(self.blocks - count + 1),
             _ => 0,
@@ -316,7 +322,7 @@ impl Generator {
         };
         self.until_flush -= u64::from(op == Op::Write);
         let lba = self.start_lba + block * u64::from(self.block_sectors);
-        Io { op, lba, sectors: self.block_sectors * count as u32, handle: self.handle }
+        Io { op, lba, sectors, handle: self.handle }
     }
 
     /// Returns the bytes of a request that count towards an end by amount.

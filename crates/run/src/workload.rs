@@ -202,7 +202,8 @@ fields! {
     /// Size of the largest request, in bytes: sizes are uniform multiples of `block_bytes` up to
     /// it.
     block_bytes_max: Option<u64> = None;
-    /// Sizes with their shares of the requests in per cent, as in fio: "4k/40:64k/60".
+    /// Sizes with their shares of the requests in per cent, as in fio: "4k/40:64k/60"; addresses
+    /// are multiples of `block_bytes`.
     #[serde(with = "bssplit")]
     bssplit: Vec<(u64, u32)> = Vec::new();
     /// Most requests per second over all queues, as far as the queue depth allows; late requests
@@ -323,10 +324,10 @@ const RULES: &[Rule] = &[
     ),
     (
         "bssplit",
-        "multiples of block_bytes up to 64 MiB, with whole percentages that add up to 100, for random offsets other than permutations",
+        "multiples of 512 up to 64 MiB, with whole percentages that add up to 100, for random offsets other than permutations",
         |w| {
             let shares = w.bssplit.iter().map(|&(_, percent)| u64::from(percent)).sum::<u64>();
-            let sizes = w.bssplit.iter().all(|&(bytes, _)| is_size(bytes, w.block_bytes));
+            let sizes = w.bssplit.iter().all(|&(bytes, _)| is_size(bytes, SECTOR_BYTES));
             w.bssplit.is_empty() || w.sizes_may_differ() && shares == 100 && sizes
         },
     ),
@@ -555,20 +556,21 @@ impl Workload {
     }
 
     fn check_span(&self, capacity_bytes: u64) -> Result<(), WorkloadError> {
-        let (block, largest) = (self.block_bytes, self.largest_bytes());
+        let (block, blocks) = (self.block_bytes, self.span_bytes / self.block_bytes);
+        let largest = self.largest_blocks();
         let end = self.span_start_bytes.checked_add(self.span_bytes);
-        if self.span_bytes < largest || end.is_none_or(|end| end > capacity_bytes) {
+        if blocks < largest || end.is_none_or(|end| end > capacity_bytes) {
             let allowed =
                 format!("at least one block, and inside the drive's {capacity_bytes} bytes");
             return WorkloadError::refuse("span_bytes", &self.span_bytes, &allowed);
         }
         let (fit, allowed) = match &self.offsets {
             Offsets::Zoned(zones) | Offsets::ZonedScattered(zones) => (
-                zones_have_blocks(zones, (self.span_bytes - largest) / block + 1),
+                zones_have_blocks(zones, blocks - largest + 1),
                 "with at least one block in every zone with accesses",
             ),
             Offsets::OpenZones { zones, .. } => {
-                let zone = self.span_bytes / block / u64::from(*zones) * block;
+                let zone = blocks / u64::from(*zones) * block;
                 (
                     zone > 0 && zone / SECTOR_BYTES <= u64::from(u32::MAX),
                     "with zones of one block to 2 TiB",
@@ -584,6 +586,11 @@ impl Workload {
     pub fn largest_bytes(&self) -> u64 {
         let split = self.bssplit.iter().map(|&(bytes, _)| bytes).max();
         self.block_bytes_max.or(split).unwrap_or(self.block_bytes)
+    }
+
+    /// Largest request, in blocks.
+    pub(crate) fn largest_blocks(&self) -> u64 {
+        self.largest_bytes().div_ceil(self.block_bytes)
     }
 
     fn is_random(&self) -> bool {

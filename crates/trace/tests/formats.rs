@@ -423,6 +423,48 @@ fn biosnoop_with_the_pattern() {
     holds("biosnoop", text, &rows);
 }
 
+#[test]
+fn iosnoop_with_and_without_times() {
+    let lines = "\
+5982800.302061 5982800.302679 supervise        1809   W    202,1    17039600     4096       0.62
+5982800.302423 5982800.302842 jbd2 xvda1       212    WS   202,1    17039608     512        0.42
+5982800.309206 5982800.309206 flush            1      FF   202,16   0            0          0.00
+";
+    let head = "Tracing block I/O. Ctrl-C to end.\nSTARTs         ENDs           COMM    PID    TYPE \
+                DEV      BLOCK        BYTES     LATms\n";
+    let rows = [
+        (0, Write, 17_039_600 * 512, 4096, 0, Some(618_000)),
+        (362_000, Write, 17_039_608 * 512, 512, 0, Some(419_000)),
+        (7_145_000, Flush, 0, 0, 1, Some(0)),
+    ];
+    holds("biosnoop", &format!("{head}{lines}\nEnding tracing...\n"), &rows);
+    let without = |columns: &[usize], names: &[&str]| {
+        let head = names.iter().fold(head.to_string(), |head, name| head.replace(name, ""));
+        let lines = lines.lines().map(|line| {
+            let words = line.split(' ').enumerate().filter(|(n, _)| !columns.contains(n));
+            words.map(|(_, word)| word).collect::<Vec<_>>().join(" ") + "\n"
+        });
+        head + &lines.collect::<String>()
+    };
+    let rounded = |at: [u64; 3]| {
+        let [one, two, three] = rows;
+        let row = |row: (u64, _, _, _, _, _), at, response| {
+            (at, row.1, row.2, row.3, row.4, Some(response))
+        };
+        [row(one, at[0], 620_000), row(two, at[1], 420_000), row(three, at[2], 0)]
+    };
+    holds("biosnoop", &without(&[1], &["ENDs"]), &rounded([0, 362_000, 7_145_000]));
+    holds("biosnoop", &without(&[0], &["STARTs"]), &rounded([0, 363_000, 7_147_000]));
+    let plain = without(&[0, 1], &["STARTs", "ENDs"]);
+    holds("biosnoop", &plain, &rounded([0; 3]));
+    assert_eq!(
+        notes(plain.as_bytes()),
+        ["3 requests have no times: this format has only their order and pauses"]
+    );
+    let headless = refused(lines.as_bytes(), Some("biosnoop"));
+    assert!(headless.contains("T is '202,1'; must be letters"), "{headless}");
+}
+
 /// It lacks the columns that a replay needs.
 #[test]
 fn bpftraces_biosnoop_is_refused_with_the_reason() {

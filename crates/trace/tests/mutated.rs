@@ -80,6 +80,19 @@ fn sample(format: Format) -> Vec<u8> {
     }
 }
 
+/// Returns the samples of all formats, and that of iosnoop, which is read as biosnoop.
+fn samples() -> impl Iterator<Item = (Format, Vec<u8>)> {
+    let lines = (0..LINES).map(|i| {
+        let (rw, sector) = (["R", "WS", "FF"][(i % 3) as usize], i % 7 * 8);
+        format!("{i}.302061 {i}.302679 jbd2 xvda{i} 212 {rw} 202,1 {sector} 4096 0.62\n")
+    });
+    let head =
+        "Tracing block I/O. Ctrl-C to end.\nSTARTs ENDs COMM PID TYPE DEV BLOCK BYTES LATms\n";
+    let iosnoop = head.to_string() + &lines.collect::<String>();
+    let all = Format::ALL.into_iter().map(|format| (format, sample(format)));
+    all.chain([(Format::Biosnoop, iosnoop.into_bytes())])
+}
+
 fn nvme(i: u64, sector: u64) -> String {
     let disk = format!("nvme0: disk=nvme0n1, qid=1, cmdid={}", i / 2);
     match i % 2 {
@@ -239,9 +252,8 @@ fn packed(bytes: &[u8], how: u64) -> Vec<u8> {
 
 #[test]
 fn the_samples_are_of_their_formats() {
-    for format in Format::ALL {
+    for (format, bytes) in samples() {
         let name = format.name();
-        let bytes = sample(format);
         let detected = reader(&bytes, None).expect("detected").format();
         assert!(detected == format || format == Format::Parquet, "{name}: {detected:?}");
         let requests = ordered(&bytes, Some(name)).expect("readable");
@@ -252,9 +264,8 @@ fn the_samples_are_of_their_formats() {
 #[test]
 fn no_changed_file_makes_a_reader_panic() {
     let cases = if std::env::var_os("DRIVEBAY_LONG").is_some() { 10_000 } else { 300 };
-    for (number, format) in Format::ALL.into_iter().enumerate() {
+    for (number, (format, whole)) in samples().enumerate() {
         let name = format.name();
-        let whole = sample(format);
         for case in 0..cases {
             let mut rng = Rng::new((number as u64) << 32 | case);
             let mut bytes = whole.clone();

@@ -15,6 +15,8 @@ TABLE = documents.beside(__file__, "fio_options.toml")
 UNREAD = ("load", "measured")
 # Engines that have one request at a time regardless of iodepth; fio's default is psync.
 SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
+# Values of sync that leave writes in the drive's cache.
+SYNC_OFF = ("0", "none")
 # Engines without the page cache, whatever direct says.
 PASSING = frozenset({"io_uring_cmd", "spdk", "xnvme", "sg", "rbd", "rados", "libiscsi", "nbd"})
 READ = frozenset((*TABLE["load"]["read"], *TABLE["measured"]["read"], *TABLE["neither"]["options"]))

@@ -90,9 +90,10 @@ impl ServedDrive {
             }
         }
         let shown = namespaces.iter().filter(|_| options.ublk);
+        let is_cancelled = || control.cancelled();
         let ublk = shown
             .map(|(nsid, namespace)| {
-                Ok((nsid, ublk::Control::new(&mut event_loop, shape, namespace)?))
+                Ok((nsid, ublk::Control::new(&mut event_loop, shape, namespace, &is_cancelled)?))
             })
             .collect::<Result<_, ServeError>>()?;
         let DriveOptions { name, state, vfio_user, .. } = options;

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::io::ErrorKind::{PermissionDenied, TimedOut};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -17,7 +18,7 @@ use drivebay_wire::ublk::{
 };
 
 use super::device::UblkDevice;
-use super::ring::{ControlRing, QueueRing};
+use super::ring::{ANSWER_MAX, ControlRing, QueueRing};
 use crate::error::ServeError;
 use crate::event_loop::EventLoop;
 use crate::namespace::Namespace;
@@ -50,7 +51,19 @@ fn no_ring(why: io::Error) -> ServeError {
     ServeError::machine(format!("--ublk: io_uring is not available: {why}"), hint)
 }
 
+/// Error for a command that the kernel refused, or did not answer.
 fn failed(what: &str, why: io::Error) -> ServeError {
+    if why.kind() == PermissionDenied {
+        return no_permission(why);
+    }
+    if why.kind() == TimedOut {
+        let system = rustix::system::uname();
+        let release = system.release().to_string_lossy();
+        let what = format!("--ublk: {what}: Linux {release} does not answer within");
+        let hint = "ublk of this kernel is broken until a reboot (sudo dmesg | grep ublk): boot \
+                    another kernel, or serve with --nbd, and nbd-client";
+        return ServeError::machine(format!("{what} {} s", ANSWER_MAX.as_secs()), hint);
+    }
     let hint = "the kernel log may have the reason: sudo dmesg | tail";
     ServeError::machine(format!("--ublk: {what} failed: {why}"), hint)
 }
@@ -127,18 +140,19 @@ pub(crate) struct Control {
 
 impl Control {
     /// Creates a device for a namespace, with its session in the event loop; it is not visible to
-    /// hosts yet.
+    /// hosts yet. `is_cancelled` ends waits for the kernel.
     pub fn new(
         event_loop: &mut EventLoop,
         shape: Shape,
         namespace: &Arc<Namespace>,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Control, ServeError> {
         let mut ring = ControlRing::new(open_control()?).map_err(no_ring)?;
         let mut features = 0_u64;
-        let asked = ring.with(ControlOp::GetFeatures, ANY_DEVICE, &mut features);
+        let asked = ring.with(ControlOp::GetFeatures, ANY_DEVICE, &mut features, is_cancelled);
         match asked {
-            Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(no_permission(why));
+            Err(why) if [PermissionDenied, TimedOut].contains(&why.kind()) => {
+                return Err(failed("asking for its features", why));
             }
             Ok(()) if features & USER_COPY != 0 => {}
             _ => {
@@ -146,19 +160,17 @@ impl Control {
                 return Err(ServeError::machine(what, "Linux 6.5 or later is needed: uname -r"));
             }
         }
-        remove_left_over(&mut ring);
+        remove_left_over(&mut ring, is_cancelled);
         let mut info = shape.info();
-        ring.with(ControlOp::AddDevice, ANY_DEVICE, &mut info).map_err(|why| match why.kind() {
-            io::ErrorKind::PermissionDenied => no_permission(why),
-            _ => failed("adding a device", why),
-        })?;
+        let added = ring.with(ControlOp::AddDevice, ANY_DEVICE, &mut info, is_cancelled);
+        added.map_err(|why| failed("adding a device", why))?;
         let (sender, ending) = channel();
         // From here on a drop removes the device.
         let mut control = Control { ring, id: info.dev_id, ending };
         let mut params = shape.params(namespace);
         control
             .ring
-            .with(ControlOp::SetParams, info.dev_id, &mut params)
+            .with(ControlOp::SetParams, info.dev_id, &mut params, is_cancelled)
             .map_err(|why| failed("setting its size", why))?;
         let path = format!("/dev/ublkc{}", info.dev_id);
         let file =
@@ -203,7 +215,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 fn open_control() -> Result<File, ServeError> {
     open(Path::new(CONTROL_PATH)).map_err(|why| match why.kind() {
-        io::ErrorKind::PermissionDenied => no_permission(why),
+        PermissionDenied => no_permission(why),
         _ => ServeError::machine(
             format!("--ublk: there is no {CONTROL_PATH}"),
             "sudo modprobe ublk_drv (Linux 6.5 or later); without it: --nbd, and nbd-client",
@@ -212,12 +224,13 @@ fn open_control() -> Result<File, ServeError> {
 }
 
 /// Removes devices that killed servers of drivebay have left.
-fn remove_left_over(ring: &mut ControlRing) {
+fn remove_left_over(ring: &mut ControlRing, is_cancelled: &dyn Fn() -> bool) {
     let Ok(devices) = fs::read_dir("/dev") else { return };
     let number = |name: std::ffi::OsString| name.to_str()?.strip_prefix("ublkc")?.parse().ok();
     for id in devices.flatten().filter_map(|entry| number(entry.file_name())) {
         let mut info = DeviceInfo::default();
-        if ring.with(ControlOp::GetDeviceInfo, id, &mut info).is_ok() && is_left_over(&info) {
+        let known = ring.with(ControlOp::GetDeviceInfo, id, &mut info, is_cancelled);
+        if known.is_ok() && is_left_over(&info) {
             let _ = ring.delete(id);
         }
     }

@@ -9,89 +9,107 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use drivebay_wire::ublk::{self, ControlCommand, ControlOp, IoCommand, IoDescriptor};
-use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::squeue::Entry128;
+use io_uring::types::Fd;
+use io_uring::{IoUring, cqueue, opcode};
 use memmap2::{MmapOptions, MmapRaw};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Longest wait for a device to be removed that others keep open. guess: longer than a kernel takes
 /// on a busy machine.
 const DELETE_MAX: Duration = Duration::from_secs(2);
+/// Longest wait for a command that needs nobody but the kernel. guess: as for [`DELETE_MAX`], with
+/// time to create queues on many processors.
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Time between two looks for an answer.
+const PAUSE: Duration = Duration::from_millis(1);
 
-/// Ring for control commands, one at a time.
+/// Ring for control commands, one at a time. A kernel that fails inside a command never completes
+/// it, so waits are bounded.
 pub(super) struct ControlRing {
-    ring: IoUring<squeue::Entry128, cqueue::Entry>,
+    ring: IoUring<Entry128, cqueue::Entry>,
     file: File,
+    /// Number of commands so far: the latest one's completion has it.
+    sent: u64,
 }
 
 impl ControlRing {
     /// Creates a ring on [`ublk::CONTROL_PATH`], open for reading and writing.
     pub fn new(file: File) -> io::Result<ControlRing> {
-        Ok(ControlRing { ring: IoUring::builder().build(2)?, file })
+        Ok(ControlRing { ring: IoUring::builder().build(2)?, file, sent: 0 })
     }
 
-    /// Sends a command with a number.
+    /// Starts or stops a device, with a number. The wait has no limit, as it includes I/O of hosts.
     pub fn command(&mut self, op: ControlOp, device: u32, data: u64) -> io::Result<()> {
-        self.send(op, device, data, 0, 0)
+        self.send(self.entry(op, device, data, 0, 0), Duration::MAX, &|| false)
     }
 
-    /// Sends a command with a structure, which it reads or writes.
-    pub fn with<T: FromBytes + IntoBytes + Immutable>(
+    /// Sends a command with a copy of a structure, which it reads or writes. The error is of the
+    /// kind `TimedOut` if the kernel does not answer, `Interrupted` if `is_cancelled` ends the
+    /// wait. The copy is kept after an error, as the kernel may still write there.
+    pub fn with<T: FromBytes + IntoBytes + Immutable + Copy>(
         &mut self,
         op: ControlOp,
         device: u32,
         buffer: &mut T,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> io::Result<()> {
-        let (address, len) = (std::ptr::from_mut(buffer) as u64, size_of::<T>() as u16);
-        self.send(op, device, 0, address, len)
+        let copy = Box::into_raw(Box::new(*buffer));
+        let entry = self.entry(op, device, 0, copy as u64, size_of::<T>() as u16);
+        self.send(entry, ANSWER_MAX, is_cancelled)?;
+        // SAFETY: the command has completed, so that the kernel no longer has the address.
+        *buffer = unsafe { *Box::from_raw(copy) };
+        Ok(())
     }
 
     /// Removes a device. It disappears when its last user closes it, even if nobody waits for that.
     pub fn delete(&mut self, device: u32) -> io::Result<()> {
-        self.send(ControlOp::DeleteDevice, device, 0, 0, 0)
+        let entry = self.entry(ControlOp::DeleteDevice, device, 0, 0, 0);
+        match self.send(entry, DELETE_MAX, &|| false) {
+            Err(why) if why.kind() == io::ErrorKind::TimedOut => Ok(()),
+            deleted => deleted,
+        }
     }
 
-    fn send(
-        &mut self,
-        op: ControlOp,
-        dev_id: u32,
-        data: u64,
-        addr: u64,
-        len: u16,
-    ) -> io::Result<()> {
+    fn entry(&self, op: ControlOp, dev_id: u32, data: u64, addr: u64, len: u16) -> Entry128 {
         let queue_id = ublk::NO_QUEUE;
         let (dev_path_len, pad, reserved) = (0, 0, 0);
         let command =
             ControlCommand { dev_id, queue_id, len, addr, data, dev_path_len, pad, reserved };
         let mut bytes = [0; 80];
         bytes[..size_of::<ControlCommand>()].copy_from_slice(command.as_bytes());
-        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), op as u32).cmd(bytes);
-        // SAFETY: the only address is that of the caller's structure, which is borrowed until the
-        // command has completed: all commands but DeleteDevice are waited for, and DeleteDevice has
-        // no address. Any bytes are a `T`.
-        unsafe { self.ring.submission().push(&entry.build()) }.expect("one at a time");
-        if op == ControlOp::DeleteDevice {
-            let wait = Timespec::from(DELETE_MAX);
-            match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&wait)) {
-                Err(why) if why.raw_os_error() == Some(rustix::io::Errno::TIME.raw_os_error()) => {
-                    return Ok(());
-                }
-                sent => sent?,
-            };
-        } else {
-            while self.ring.completion().is_empty() {
-                match self.ring.submit_and_wait(1) {
-                    Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                    sent => _ = sent?,
-                }
+        opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), op as u32).cmd(bytes).build()
+    }
+
+    fn send(
+        &mut self,
+        entry: Entry128,
+        longest: Duration,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        self.sent += 1;
+        // SAFETY: the only address is that of a structure that stays allocated until the command
+        // has completed.
+        unsafe { self.ring.submission().push(&entry.user_data(self.sent)) }.expect("one at a time");
+        let start = Instant::now();
+        loop {
+            self.ring.submit()?;
+            // A command that was given up may complete now.
+            if let Some(done) = self.ring.completion().find(|done| done.user_data() == self.sent) {
+                let error = done.result().min(0).saturating_neg();
+                return (error == 0).then_some(()).ok_or(io::Error::from_raw_os_error(error));
             }
-        }
-        match self.ring.completion().next().map(|done| done.result()) {
-            Some(error) if error < 0 => Err(io::Error::from_raw_os_error(-error)),
-            _ => Ok(()),
+            if is_cancelled() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if start.elapsed() >= longest {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            thread::sleep(PAUSE);
         }
     }
 }
@@ -228,3 +246,7 @@ impl QueueRing {
         Some((slot, Ok(descriptor)))
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/ublk_ring.rs"]
+mod tests;

@@ -38,3 +38,13 @@ fn only_what_a_dead_server_of_ours_has_left_is_removed() {
     assert!(!is_left_over(&of(1, gone)), "it is live");
     assert!(!is_left_over(&of(STATE_DEAD, u64::from(u32::MAX))), "another program's");
 }
+
+#[test]
+fn a_kernel_that_does_not_answer_is_named() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
+    let error = failed("adding a device", io::ErrorKind::TimedOut.into());
+    assert!(error.is_machine());
+    let start =
+        format!("--ublk: adding a device: Linux {} does not answer within 10 s\n", release.trim());
+    assert!(error.to_string().starts_with(&start), "{error}");
+}

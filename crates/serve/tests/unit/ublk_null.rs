@@ -27,8 +27,9 @@ fn null_target() {
         unit_bytes: 4096,
     };
     let mut info = shape.info();
-    control.with(ControlOp::AddDevice, u32::MAX, &mut info).expect("a device");
-    control.with(ControlOp::SetParams, info.dev_id, &mut shape.params(&namespace)).expect("a size");
+    let mut params = shape.params(&namespace);
+    control.with(ControlOp::AddDevice, u32::MAX, &mut info, &|| false).expect("a device");
+    control.with(ControlOp::SetParams, info.dev_id, &mut params, &|| false).expect("a size");
     let path = format!("/dev/ublkc{}", info.dev_id);
     let file = OpenOptions::new().read(true).write(true).open(path).expect("its device");
     let mut ring = QueueRing::new(file, info.nr_hw_queues, info.queue_depth).expect("queues");

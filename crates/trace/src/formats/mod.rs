@@ -103,7 +103,7 @@ formats! {
     FtraceNvme "ftrace-nvme" |_| Box::<FtraceNvme>::default();
     /// FIU's traces, text.
     Fiu "fiu" in units |unit| Box::new(Csv::<Fiu>::new(unit));
-    /// bcc's biosnoop.
+    /// bcc's biosnoop, and perf-tools' iosnoop.
     Biosnoop "biosnoop" |_| Box::<Biosnoop>::default();
     /// xperf's disk I/O text.
     Etw "etw" |_| Box::new(Etw);

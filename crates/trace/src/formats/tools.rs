@@ -1,10 +1,11 @@
-//! Text output of tools: biosnoop, Windows' xperf, fio's iolog.
+//! Text output of tools: biosnoop, iosnoop, Windows' xperf, fio's iolog.
 //!
 //! Sources: bcc's tools/biosnoop.py (the printed time is that of the completion); xperf's own
 //! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion); fio's
 //! HOWTO, sections "Trace file format v2" and "v3", the behaviour of fio 3.33 for the unit,
 //! microseconds, and iolog.c for the waits of version 2. bpftrace's
-//! tools/biosnoop.bt as of 2026. Not read: xperf's DiskFlush (its columns are not published).
+//! tools/biosnoop.bt as of 2026; perf-tools' iosnoop of 2014 (the script itself). Not read:
+//! xperf's DiskFlush (its columns are not published).
 //! Effect: Windows traces have no flushes.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
@@ -18,12 +19,15 @@ use super::parse::{Names, Out, Parse, issued};
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request, TimeUnit};
 
-/// bcc's biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [P] [QUE(ms)] LAT(ms)`.
+/// bcc's biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [P] [QUE(ms)] LAT(ms)`; and perf-tools'
+/// iosnoop: `[STARTs] [ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`.
 #[derive(Default)]
 pub(crate) struct Biosnoop {
     disks: Names,
     /// Number of columns between BYTES and LAT: the pattern (-P), the time in the queue (-Q).
     columns_between: usize,
+    /// True if the lines begin with STARTs, and with ENDs; `None` for lines of biosnoop.
+    stamps: Option<[bool; 2]>,
 }
 
 impl Parse for Biosnoop {
@@ -41,7 +45,13 @@ impl Parse for Biosnoop {
             self.columns_between = words::<1>(behind).1.saturating_sub(2);
             return Ok(!behind.is_empty());
         }
-        if line.is_empty() || line.starts_with(b"Tracing") || line.starts_with(b"Attach") {
+        if line.ends_with(b"LATms") {
+            let has = |name| memchr::memmem::find(line, name).is_some();
+            self.stamps = Some([has(b"STARTs"), has(b"ENDs")]);
+            return Ok(true);
+        }
+        let others: [&[u8]; 3] = [b"Tracing", b"Attach", b"Ending"];
+        if line.is_empty() || others.iter().any(|other| line.starts_with(other)) {
             return Ok(false);
         }
         // Parsed from the right, because a command's name may contain blanks.
@@ -52,18 +62,28 @@ impl Parse for Biosnoop {
             next()?;
         }
         let (bytes, sector, letters, disk, pid) = (next()?, next()?, next()?, next()?, next()?);
+        let (letters, disk) = if self.stamps.is_some() { (disk, letters) } else { (letters, disk) };
         whole(pid, "PID")?;
         let time = line.split(u8::is_ascii_whitespace).next().ok_or_else(|| too_few(line))?;
         if time.as_ptr() == pid.as_ptr() {
             return Err(too_few(line));
         }
-        let end_ns = decimal_ns(time, 1_000_000_000, "TIME(s)")?;
-        let (at, response) = issued(end_ns, decimal_ns(latency, 1_000_000, "LAT(ms)")?)?;
+        let latency = decimal_ns(latency, 1_000_000, "LAT(ms)")?;
+        let ns = |at: usize| decimal_ns(words::<2>(line).0[at], 1_000_000_000, "TIME(s)");
+        let (at, response) = match self.stamps {
+            None | Some([false, true]) => issued(ns(0)?, latency)?,
+            // Only the order of the requests is known.
+            Some([false, false]) => (Nanos(0), Some(Nanos(latency))),
+            Some([true, false]) => (Nanos(ns(0)?), Some(Nanos(latency))),
+            // Microseconds, where LATms has hundredths of a millisecond.
+            Some([true, true]) => (Nanos(ns(0)?), Some(Nanos(ns(1)?.saturating_sub(ns(0)?)))),
+        };
+        out.skipped.no_time += u64::from(self.stamps == Some([false; 2]));
         let bytes = whole(bytes, "BYTES")?;
         let known = letters.iter().all(|l| b"RWDFNSMABEZ".contains(l));
         if !known {
-            let what = format!("T is {}; must be letters like R or W", shown(letters));
-            return Err(Problem::new(what));
+            let must = "must be letters like R or W (iosnoop needs its line of column names)";
+            return Err(Problem::new(format!("T is {}; {must}", shown(letters))));
         }
         let Some(op) = rwbs_op(letters, bytes / SECTOR_BYTES) else {
             out.skipped.other_events += 1;

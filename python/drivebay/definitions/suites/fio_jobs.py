@@ -16,7 +16,7 @@ from itertools import chain, count
 from typing import Any, NamedTuple
 
 from drivebay.common.errors import UserError
-from drivebay.definitions.fio_options import SYNCHRONOUS, TABLE, class_of, number_of
+from drivebay.definitions.fio_options import SYNC_OFF, SYNCHRONOUS, TABLE, class_of, number_of
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # Upper bound for jobs that end by their size.
@@ -181,7 +181,7 @@ def _phases(job: _Job, *, alone: bool) -> Phases:
             load[key] = load[key] and load[key] * clones
     if clones > 1 and "filename" not in job.options and load["span_bytes"]:
         load["span_bytes"] *= clones if as_queues else 1
-    load |= _end(job, alone=alone and own == 1)
+    load |= _end(job, alone=alone)
     slug = re.sub(r"[^a-z0-9]+", "-", job.name.lower())[:50].strip("-") or "job"
     return [{"label": slug, "together": True, "workload": dict(load)} for _ in range(own)]
 
@@ -201,17 +201,21 @@ def _workload(job: _Job) -> dict[str, Any]:
     span_percent, start = job.percent("size"), job.percent("offset")
     if start is None and job.options.get("offset", "0") != "0":
         raise _Refused(f"offset={job.options['offset']} is supported only in per cent")
+    syncs = 1 if job.options.get("sync", "0") not in SYNC_OFF else None
+    syncs = syncs or job.number("fsync") or job.number("fdatasync") or None
     sizes = _sizes(job)
-    if job.number("ba") not in (None, sizes["block_bytes"]):
-        raise _Refused(f"blockalign={job.options['ba']} is supported only as the smallest size")
+    if (align := job.number("ba")) not in (None, sizes["block_bytes"]):
+        if "block_bytes_max" in sizes:
+            raise _Refused(f"blockalign={job.options['ba']} is supported only as the smallest size")
+        sizes = {"bssplit": f"{sizes['block_bytes']}/100", **sizes, "block_bytes": align}
     return {
         "pattern": "random" if is_random else "sequential",
-        "offsets": _offsets(job) if is_random else "uniform",
+        "offsets": _offsets(job, sizes) if is_random else "uniform",
         "percentage_random": job.number("percentage_random", 100) if is_random else 100,
         "read_percent": reads,
         **sizes,
         "queue_depth": 1 if synchronous else job.number("iodepth", 1),
-        "fsync": (job.number("fsync") or job.number("fdatasync") or None) if reads < 100 else None,
+        "fsync": syncs if reads < 100 else None,
         "rate_iops": job.number("rate_iops") or None,
         "rate_mb_per_s": rate and rate / 1e6,
         "rate_process": job.options.get("rate_process", "linear"),
@@ -241,14 +245,14 @@ def _sizes(job: _Job) -> dict[str, Any]:
     return {"block_bytes": job.number("bs", 4096)}
 
 
-def _offsets(job: _Job) -> str:
+def _offsets(job: _Job, sizes: dict[str, Any]) -> str:
     """Distribution of random addresses."""
     skew = job.options.get("random_distribution", "random")
     if skew.startswith("zoned:"):
         return _zoned(skew)
     if skew != "random":
         return skew
-    drawn = job.is_set("norandommap") or any(key in job.options for key in ("bssplit", "bsrange"))
+    drawn = job.is_set("norandommap") or "bssplit" in sizes or "bsrange" in job.options
     share = job.number("percentage_random", 100)
     lfsr = "-repeated" * (job.options.get("random_generator") == "lfsr")
     return "uniform" if drawn or share != 100 else f"permutation{lfsr}"

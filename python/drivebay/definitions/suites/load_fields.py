@@ -62,9 +62,9 @@ class LoadFields(Data):
         it. Allowed: a multiple of block_bytes up to 64 MiB, for random offsets other than
         permutations, without bssplit.
     bssplit
-        Sizes with their shares of the requests in per cent, as in fio: "4k/40:64k/60". Allowed:
-        multiples of block_bytes up to 64 MiB, with whole percentages that add up to 100, for random
-        offsets other than permutations.
+        Sizes with their shares of the requests in per cent, as in fio: "4k/40:64k/60"; addresses
+        are multiples of `block_bytes`. Allowed: multiples of 512 up to 64 MiB, with whole
+        percentages that add up to 100, for random offsets other than permutations.
     rate_iops
         Most requests per second over all queues, as far as the queue depth allows; late requests
         are caught up. Allowed: above 0, up to 1e9; so that the bytes take at most 115 days, unless

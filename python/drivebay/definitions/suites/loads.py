@@ -167,7 +167,7 @@ class Requests(LoadFields):
     def largest_bytes(self) -> int:
         """Size of the largest request."""
         split = [size for size, _ in shares_of(self.bssplit)]
-        return max([self.block_bytes_max or self.block_bytes, *split])
+        return max(split, default=self.block_bytes_max or self.block_bytes)
 
 
 class TraceLoad(Data):

@@ -555,13 +555,15 @@ class Test(Data):
                 self.rounds
                 or any(phase.replay or phase.trim for phase in group)
                 or any(phase.before or phase.rest_s for phase in group[1:])
-                or any(load.until_stable or load.ends_by_amount for load in loads)
+                or any(load.until_stable for load in loads)
+                or (any(load.ends_by_amount for load in loads) and len(set(loads)) > 1)
                 or len({(load.duration_s, load.content) for load in loads}) > 1
             ):
                 raise ValueError(
                     "phases that run 'together' need the same duration_s and the same content, "
-                    "without 'until_stable', 'until_written_percent', 'once' and rounds; steps "
-                    "before them belong to the first of them"
+                    "without 'until_stable' and rounds, and without 'until_written_percent' and "
+                    "'once' unless the loads are equal; steps before them belong to the first of "
+                    "them"
                 )
 
     def _rounds_and_scores_fit(self, labels: set[str]) -> None:

@@ -8,7 +8,7 @@ simplest one, in their place.
 from __future__ import annotations
 
 from drivebay._core import QUEUE_DEPTH_MAX
-from drivebay.definitions.fio_options import SYNCHRONOUS, number_of
+from drivebay.definitions.fio_options import SYNC_OFF, SYNCHRONOUS, number_of
 from drivebay.definitions.suites import Workload
 from drivebay.definitions.suites.loads import checked
 from drivebay.definitions.suites.model import Unknown
@@ -65,7 +65,11 @@ def workload_of(job: Job) -> Workload:
 
 
 def _syncs(job: Job) -> int | None:
-    """Number of writes per sync. fdatasync is kept as fsync: a block device gets the same flush."""
+    """Number of writes per sync. fdatasync and sync are kept as fsync: a block device gets the same
+    flush."""
+    if (sync := job.options.get("sync", "0")) not in SYNC_OFF:
+        job.warnings.add(f"sync={sync} is kept as fsync=1; the latencies of writes have the syncs")
+        return 1
     every = job.setting("fsync", 0, most=2**32 - 1)
     if not every and (every := job.setting("fdatasync", 0, most=2**32 - 1)):
         job.warnings.add(f"fdatasync={every} is kept as fsync")

@@ -169,7 +169,10 @@ def _told(line: str) -> dict[str, str] | None:
 
 
 def _runs(text: str) -> list[Run]:
-    """The runs in a text. A run begins with the loads that it announces, or its version."""
+    """The runs in a text. A run begins with the loads that it announces, or its version. Raises
+    Unreadable for fio's manual, which has an example of an output."""
+    if "\n.. option:: " in text:
+        raise Unreadable("this is a manual, not the output of a run")
     runs, block, way, listed = [Run()], None, "", ""
     told: dict[str, str] | None = None
     for whole in text.replace("\xa0", " ").replace("\\\n", " ").split("\n"):
@@ -179,8 +182,10 @@ def _runs(text: str) -> list[Run]:
         if option := _JOB_FILE.fullmatch(line):
             told = {**(told or {}), ALIASES.get(option[1], option[1]): option[2]}
         begins = _HEADER.match(line) or _VERSION.fullmatch(line)
-        if begins and runs[-1].blocks:
-            runs.append(Run())
+        # A load after the version belongs to the next run: this one was stopped without a result.
+        is_stopped = begins and begins.re is _HEADER and runs[-1].version != "fio"
+        if begins and (runs[-1].blocks or is_stopped):
+            runs = [*(run for run in runs if run.blocks), Run()]
             block = None
         run = runs[-1]
         if begins and told is not None:

@@ -121,8 +121,13 @@ class Case:
             return True
         direct = self.option("direct", "0")
         if direct is None:
-            return False if self.on_disk is not None and self.on_disk < KEPT_FEW else None
+            return False if self.in_memory else None
         return direct != "0"
+
+    @property
+    def in_memory(self) -> bool:
+        """True if the disk counted so few of the I/Os that memory took most."""
+        return self.on_disk is not None and self.on_disk < KEPT_FEW
 
     @cached_property
     def serial_us(self) -> float:

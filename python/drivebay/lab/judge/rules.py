@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from drivebay.common import documents
 from drivebay.definitions.fio_options import SYNCHRONOUS
 from drivebay.lab.fio_import.jobs import LAST_BIN_NS
-from drivebay.lab.judge.evidence import KEPT_FEW, WHOLE, Case, size
+from drivebay.lab.judge.evidence import REMOTE, WHOLE, Case, size
 
 Verdict = Literal["shown", "likely", "cannot be told from this file", "excluded"]
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
@@ -81,16 +81,19 @@ def precondition(case: Case) -> Finding:
     --write_bw_log --log_avg_msec=1000 and a longer runtime
     """
     us = case.mean_us("read")
-    if case.engine in NO_DRIVE or case.disk(IN_MEMORY + VOLUMES):
+    if case.engine in NO_DRIVE | {*REMOTE} or case.disk(IN_MEMORY + VOLUMES):
         return unknown("a network or a volume hides its drives")
     if "zonemode" in case.job.options:
         return unknown("zones are written without garbage collection")
     if case.reads_only:
         if case.prepared and case.span and case.prepared >= case.span:
             return excluded(f"earlier jobs wrote {size(case.prepared)} there")
-        if us is not None and us < FLASH_US and case.is_direct and case.block_bytes <= SMALL_BYTES:
-            return likely(f"reads took {us:.1f} us (lat_ns.mean), less than a flash cell needs")
-        return unknown("a read does not show what was written before it")
+        if us is None or us >= FLASH_US or not case.is_direct or case.block_bytes > SMALL_BYTES:
+            return unknown("a read does not show what was written before it")
+        told = f"reads took {us:.1f} us (lat_ns.mean)"
+        if us < MEMORY_US or case.in_memory:
+            return unknown(f"{told}: memory answered, not the drive")
+        return likely(f"{told}, less than a flash cell needs")
     span, written = case.span, case.written
     if case.fall:
         return shown(f"{case.fall}: not steady")
@@ -145,7 +148,7 @@ def cache(case: Case) -> Finding:
     synced = any(options.get(key, "0") != "0" for key in ("fsync", "fdatasync", "sync"))
     if way == "write" and synced and direct is False:
         return excluded("direct=0, but the writes were synced")
-    if kept is not None and kept < KEPT_FEW:
+    if case.in_memory:
         return shown(counted)
     if direct is False:
         if us is not None and small and us < BUFFERED_US:
@@ -327,7 +330,7 @@ def bound(case: Case) -> Finding:
     --refill_buffers
     """
     options, cpu = case.job.options, case.cpu()
-    is_read = case.reads_only and case.on_disk is not None and case.on_disk < KEPT_FEW
+    is_read = case.reads_only and case.in_memory
     if case.engine in NO_DRIVE or case.disk(IN_MEMORY) or is_read:
         return shown("no drive answered: the host sets the rate")
     polls = not POLLS.isdisjoint({*options, case.engine})
