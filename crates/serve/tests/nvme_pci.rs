@@ -255,3 +255,35 @@ fn registers_read_back_and_event_requests_stay_until_a_reset() {
     }
     drive.stop();
 }
+
+/// The pointer leads nowhere, or is an SGL, which this transport does not have.
+#[test]
+fn an_opcode_that_is_not_supported_is_refused_whatever_its_pointer() {
+    let drive = test_server();
+    let mut host = Host::boot(&drive);
+    host.enable();
+    host.make_queues();
+    let page = BASE + DATA;
+    let log =
+        Sqe { opcode: 0x02, prp1: page.into(), cdw10: (5 | 1023 << 16).into(), ..Sqe::default() };
+    assert_eq!(host.command(0, log).0, Status::SUCCESS);
+    let effects = host.pci.bytes(DATA, 4096);
+    for queue in [0, 1] {
+        let is_unknown = |&opcode: &u8| effects[1024 * queue + 4 * usize::from(opcode)] & 1 == 0;
+        for opcode in (0..=255_u8).filter(is_unknown) {
+            let lost = Sqe {
+                opcode,
+                nsid: 1.into(),
+                prp1: 0x40_0001.into(),
+                prp2: 3.into(),
+                cdw10: u32::MAX.into(),
+                ..Sqe::default()
+            };
+            for flags in [0, 1, 1 << 6] {
+                let found = host.command(queue, Sqe { flags, ..lost }).0;
+                assert_eq!(found, Status::INVALID_OPCODE.dnr(), "{queue} {opcode:#x} {flags}");
+            }
+        }
+    }
+    drive.stop();
+}

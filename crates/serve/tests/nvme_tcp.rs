@@ -2,7 +2,7 @@
 //! commands leaves the same data as in a simple model of the drive, and no bytes crash it.
 
 use crate::nvme_host::{self, Host, NQN, Rig};
-use drivebay_serve::{Control as _, Fault, PowerCutLoss};
+use drivebay_serve::{Control as _, Fault, Io as _, PowerCutLoss};
 use drivebay_wire::nvme::{
     Cns, DISCOVERY_NQN, Digests, DsmRange, ErrorEntry, FabricsType, Feature, IdentifyController,
     InitPdu, PaceLog, Pdu, SmartLog, Sqe, Status, encode,
@@ -138,6 +138,55 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     let log = Sqe { opcode: 0x02, cdw10: (1 | 1023 << 16).into(), ..Sqe::default() };
     let (_, _, page) = rig.admin(&mut admin, log, 4096, &[]);
     assert_eq!(u64::from_le_bytes(page[..8].try_into().unwrap()), 14);
+}
+
+/// Opcodes that the queue's log of commands does not list, with any data pointer, length and flags.
+#[test]
+fn an_opcode_that_is_not_supported_is_refused_whatever_its_data() {
+    let unknown = Status::INVALID_OPCODE.dnr();
+    for mut rig in [Rig::new(), Rig::zoned(), Rig::placed(4, "initial")] {
+        let mut admin = rig.connect(0, Digests::default());
+        let mut io = rig.connect(1, Digests::default());
+        let mut discovery = rig.open(Digests::default());
+        rig.connect_to(&mut discovery, DISCOVERY_NQN, 0, 0xffff).expect("a discovery controller");
+        rig.enable(&mut discovery);
+        let command_set = u32::from(!rig.engine.zones().is_empty()) * (2 << 24);
+        for (number, host) in [&mut admin, &mut io, &mut discovery].into_iter().enumerate() {
+            let log = Sqe {
+                opcode: 0x02,
+                cdw10: (5 | 1023 << 16).into(),
+                cdw14: command_set.into(),
+                ..Sqe::default()
+            };
+            let mut reader = rig.open(Digests::default());
+            let name = if number == 2 { DISCOVERY_NQN } else { NQN };
+            rig.connect_to(&mut reader, name, 0, 0xffff).expect("a controller");
+            rig.enable(&mut reader);
+            let (status, _, effects) = rig.admin(&mut reader, log, 4096, &[]);
+            assert_eq!(status, Status::SUCCESS);
+            let listed = &effects[if number == 1 { 1024 } else { 0 }..];
+            let is_unknown = |&opcode: &u8| listed[4 * usize::from(opcode)] & 1 == 0;
+            for opcode in (0..=255_u8).filter(is_unknown) {
+                // Of the fabrics' opcode: Connect, on a queue that is connected.
+                let mut sqe = nvme_host::io(opcode, 0, 1);
+                for (bytes, given) in [(0, 0), (u32::MAX, 0), (512, 512), (1024, 0)] {
+                    let found = rig.admin(host, sqe, bytes, &vec![0; given]).0;
+                    assert_eq!(found, unknown, "{number} {opcode:#x}, {bytes} B, {given} B sent");
+                }
+                sqe.cdw10 = u32::MAX.into();
+                for flags in [0, 1, 0x41, 0x80, 0xc0] {
+                    rig.post_flags(host, sqe, 512, flags);
+                    let cid = host.cid();
+                    let found = rig.reply(host, cid).expect("an answer").0;
+                    assert_eq!(found, unknown, "{number} {opcode:#x}, flags {flags:#x}");
+                }
+            }
+        }
+        // Without a namespace, only what the drive has anywhere is known.
+        let append = Sqe { nsid: 5.into(), ..nvme_host::io(0x7d, 0, 1) };
+        let found = rig.io(&mut io, append, 512, &[0; 512]).0;
+        assert_eq!(found == unknown, command_set == 0, "{found:?}");
+    }
 }
 
 #[test]

@@ -82,6 +82,7 @@ pub(super) struct Flags {
     /// True if the controller was enabled with all command sets, not with the NVM command set only.
     has_all_command_sets: AtomicBool,
     pub shared: SharedState,
+    pub kind: Kind,
     /// Controller identifier.
     pub controller: u16,
     /// Number of the host's portal; 0 for other transports, and for the only one.
@@ -216,6 +217,7 @@ impl Controller {
                 serves: AtomicBool::new(false),
                 has_all_command_sets: AtomicBool::new(false),
                 shared: shared.clone(),
+                kind,
                 controller: id,
                 portal,
                 attached: Default::default(),

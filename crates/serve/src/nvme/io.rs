@@ -17,7 +17,7 @@ use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use zerocopy::FromBytes;
 
 use super::controller::Flags;
-use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
+use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, Kind, NSID_ALL};
 use super::refuse::refuse_if;
 use super::reservations::{Access, Reservations, is_reservation};
 use super::{access, placement, zones};
@@ -40,52 +40,62 @@ pub(super) enum Transfer {
     ToHost(u32),
 }
 
-/// Data transfer of a command, according to its own fields and the block size of its namespace.
-pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
+/// Returns a command's opcode if the controller and the command's namespace support it.
+fn supported(sqe: &Sqe, namespaces: &dyn Namespaces, flags: &Flags) -> Option<NvmOpcode> {
+    use NvmOpcode as N;
+    let opcode = NvmOpcode::from_code(sqe.opcode)?;
+    let namespace = namespaces.namespace(sqe.nsid.get());
+    let is_zoned = namespace.is_some_and(|namespace| namespace.zones.is_some());
+    let is_supported = match opcode {
+        N::Flush | N::DatasetManagement => true,
+        N::IoManagementReceive | N::IoManagementSend => namespaces.placement().is_some(),
+        _ if is_reservation(opcode) => flags.kind == Kind::Tcp,
+        _ if is_zoned && !flags.has_all_command_sets() => false,
+        // Without its namespace, a command for zones may be one of any namespace.
+        _ if namespace.is_none() && zones::has_command(opcode, true) => zones::has_command(
+            opcode,
+            namespaces.table().iter().any(|(_, one)| one.zones.is_some()),
+        ),
+        _ => zones::has_command(opcode, is_zoned),
+    };
+    is_supported.then_some(opcode)
+}
+
+/// Data transfer of a command, according to its own fields and the block size of its namespace;
+/// `None` if its opcode is not supported.
+pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces, flags: &Flags) -> Option<Transfer> {
     let shift = namespaces
         .namespace(sqe.nsid.get())
         .map_or(SECTOR_SHIFT, |namespace| namespace.block_shift());
     // At most 65,536 blocks of 4 KiB.
     let data = sqe.blocks() << shift;
-    let is_zoned =
-        namespaces.namespace(sqe.nsid.get()).is_some_and(|namespace| namespace.zones.is_some());
-    match NvmOpcode::from_code(sqe.opcode) {
-        Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
-            if namespaces.placement().is_none() =>
-        {
-            Transfer::None
-        }
-        Some(opcode) if !zones::has_command(opcode, is_zoned) => Transfer::None,
-        Some(NvmOpcode::Read) => Transfer::ToHost(data),
-        Some(NvmOpcode::Write | NvmOpcode::Compare | NvmOpcode::ZoneAppend) => {
-            Transfer::FromHost(data)
-        }
-        Some(NvmOpcode::ZoneManagementReceive) => Transfer::ToHost(sqe.report_bytes()),
-        Some(NvmOpcode::DatasetManagement) => {
+    Some(match supported(sqe, namespaces, flags)? {
+        NvmOpcode::Read => Transfer::ToHost(data),
+        NvmOpcode::Write | NvmOpcode::Compare | NvmOpcode::ZoneAppend => Transfer::FromHost(data),
+        NvmOpcode::ZoneManagementReceive => Transfer::ToHost(sqe.report_bytes()),
+        NvmOpcode::DatasetManagement => {
             Transfer::FromHost(((sqe.cdw10.get() & 0xff) + 1) * size_of::<DsmRange>() as u32)
         }
-        Some(NvmOpcode::Copy) => {
+        NvmOpcode::Copy => {
             Transfer::FromHost(((sqe.cdw12.get() & 0xff) + 1) * size_of::<CopyRange>() as u32)
         }
         // Two keys, or one.
-        Some(NvmOpcode::ReservationRegister | NvmOpcode::ReservationAcquire) => {
-            Transfer::FromHost(16)
-        }
-        Some(NvmOpcode::ReservationRelease) => Transfer::FromHost(8),
+        NvmOpcode::ReservationRegister | NvmOpcode::ReservationAcquire => Transfer::FromHost(16),
+        NvmOpcode::ReservationRelease => Transfer::FromHost(8),
         // Number of dwords minus one.
-        Some(NvmOpcode::ReservationReport) => {
+        NvmOpcode::ReservationReport => {
             Transfer::ToHost(sqe.cdw10.get().saturating_add(1).saturating_mul(4))
         }
         // Number of dwords minus one.
-        Some(NvmOpcode::IoManagementReceive) => {
+        NvmOpcode::IoManagementReceive => {
             Transfer::ToHost(sqe.cdw11.get().saturating_add(1).saturating_mul(4))
         }
         // Number of placement identifiers minus one.
-        Some(NvmOpcode::IoManagementSend) if sqe.cdw10.get() as u8 == MANAGE_HANDLES => {
+        NvmOpcode::IoManagementSend if sqe.cdw10.get() as u8 == MANAGE_HANDLES => {
             Transfer::FromHost(((sqe.cdw10.get() >> 16) + 1) * 2)
         }
         _ => Transfer::None,
-    }
+    })
 }
 
 /// Command that the drive has completed.
@@ -331,8 +341,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     if sanitizing_until > Nanos::ZERO && drive.now() < sanitizing_until {
         return Err(Status::SANITIZE_IN_PROGRESS);
     }
-    let unknown = Status::INVALID_OPCODE.dnr();
-    let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(unknown)?;
+    let opcode = supported(sqe, drive, flags).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
     let path = access::check(access::state(drive, flags.portal));
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
@@ -355,13 +364,8 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
             let answer = flags.shared.reservations.with(drive.power_cuts(), execute)?;
             return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
         }
-        _ if namespace.zones.is_some() && !flags.has_all_command_sets() => return Err(unknown),
-        _ if !zones::has_command(opcode, namespace.zones.is_some()) => return Err(unknown),
         N::ZoneManagementReceive | N::ZoneManagementSend => {
             return manage_zones(sqe, drive, namespace);
-        }
-        N::IoManagementReceive | N::IoManagementSend if drive.placement().is_none() => {
-            return Err(unknown);
         }
         N::IoManagementReceive => return handle_status(sqe, drive, namespace),
         N::IoManagementSend => return handle_update(sqe, data, drive, namespace, flags),

@@ -16,7 +16,7 @@ use drivebay_wire::nvme::{
 };
 
 pub(super) use self::answer::{Answer, NOT_ABORTED, Outcome, done, part_of_page};
-use super::identity::{Kind, NSID_ALL};
+use super::identity::{Identity, Kind, NSID_ALL};
 use super::io::{Transfer, active};
 use super::refuse::refuse_if;
 use super::reservations::Access;
@@ -24,40 +24,52 @@ use super::subsystem::Subsystem;
 use super::{access, features, logs, placement};
 use crate::interface::drive::Drive;
 
-/// Bytes that an admin command transfers, according to its own fields.
-pub(super) fn transfer(sqe: &Sqe) -> Transfer {
-    let to_host = |bytes: u64| Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
-    if sqe.opcode == OPCODE_FABRICS {
-        return match FabricsType::from_sqe(sqe) {
-            FabricsType::Connect { .. } => Transfer::FromHost(1024),
-            FabricsType::AuthenticationSend { bytes, .. } => Transfer::FromHost(bytes),
-            FabricsType::AuthenticationReceive { bytes, .. } => to_host(bytes.into()),
-            _ => Transfer::None,
-        };
-    }
-    match AdminOpcode::from_code(sqe.opcode) {
-        Some(AdminOpcode::Identify) => to_host(4096),
-        Some(AdminOpcode::GetLogPage) => to_host(sqe.log_bytes()),
-        Some(AdminOpcode::GetFeatures) => match features::data_bytes(sqe) {
+fn to_host(bytes: u64) -> Transfer {
+    Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX))
+}
+
+/// Data transfer of a fabrics command, according to its own fields; `None` for an unknown command,
+/// and for Connect on a connected queue.
+pub(super) fn fabrics_transfer(sqe: &Sqe, is_connected: bool) -> Option<Transfer> {
+    Some(match FabricsType::from_sqe(sqe) {
+        FabricsType::Connect { .. } if !is_connected => Transfer::FromHost(1024),
+        FabricsType::AuthenticationSend { bytes, .. } => Transfer::FromHost(bytes),
+        FabricsType::AuthenticationReceive { bytes, .. } => to_host(bytes.into()),
+        FabricsType::Connect { .. } | FabricsType::Other(_) => return None,
+        _ => Transfer::None,
+    })
+}
+
+/// Data transfer of an admin command, according to its own fields; `None` if a controller of this
+/// kind does not support it.
+pub(super) fn transfer(sqe: &Sqe, kind: Kind, identity: &Identity) -> Option<Transfer> {
+    Some(match supported(sqe, kind, identity)? {
+        AdminOpcode::Identify => to_host(4096),
+        AdminOpcode::GetLogPage => to_host(sqe.log_bytes()),
+        AdminOpcode::GetFeatures => match features::data_bytes(sqe) {
             0 => Transfer::None,
             bytes => to_host(bytes.into()),
         },
-        Some(AdminOpcode::SetFeatures) => match features::data_bytes(sqe) {
+        AdminOpcode::SetFeatures => match features::data_bytes(sqe) {
             0 => Transfer::None,
             bytes => Transfer::FromHost(bytes),
         },
-        Some(AdminOpcode::NamespaceManagement) if sqe.cdw10.get() & 0xf == NAMESPACE_CREATE => {
+        AdminOpcode::NamespaceManagement if sqe.cdw10.get() & 0xf == NAMESPACE_CREATE => {
             Transfer::FromHost(4096)
         }
-        Some(AdminOpcode::NamespaceAttachment) => Transfer::FromHost(4096),
+        AdminOpcode::NamespaceAttachment => Transfer::FromHost(4096),
         // Number of dwords minus one.
-        Some(AdminOpcode::DirectiveReceive) => to_host((u64::from(sqe.cdw10.get()) + 1) * 4),
+        AdminOpcode::DirectiveReceive => to_host((u64::from(sqe.cdw10.get()) + 1) * 4),
         // Number of dwords minus one.
-        Some(AdminOpcode::FirmwareDownload) => {
+        AdminOpcode::FirmwareDownload => {
             Transfer::FromHost(sqe.cdw10.get().saturating_add(1).saturating_mul(4))
         }
         _ => Transfer::None,
-    }
+    })
+}
+
+fn supported(sqe: &Sqe, kind: Kind, identity: &Identity) -> Option<AdminOpcode> {
+    AdminOpcode::from_code(sqe.opcode).filter(|&one| logs::has_admin_command(kind, one, identity))
 }
 
 impl Subsystem {
@@ -79,9 +91,7 @@ impl Subsystem {
         if sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci {
             return Ok(Outcome::Transport);
         }
-        let opcode = AdminOpcode::from_code(sqe.opcode)
-            .filter(|&opcode| logs::has_admin_command(kind, opcode, &self.identity));
-        let opcode = opcode.ok_or(Status::INVALID_OPCODE.dnr())?;
+        let opcode = supported(sqe, kind, &self.identity).ok_or(Status::INVALID_OPCODE.dnr())?;
         use AdminOpcode as A;
         let now = drive.now();
         if self.is_sanitizing(now) && !is_allowed_during_sanitize(opcode) {

@@ -167,12 +167,13 @@ impl PciDevice {
     }
 
     fn execute(&mut self, drive: &mut dyn Drive, id: u16, sqe: Sqe) {
-        let transfer = if id == 0 { admin::transfer(&sqe) } else { nvm::transfer(&sqe, drive) };
+        let transfer = match id {
+            0 => admin::transfer(&sqe, Kind::Pci, &self.subsystem.lock().identity),
+            _ => nvm::transfer(&sqe, drive, &self.flags),
+        };
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        let fetched = check_flags(Kind::Pci, &sqe);
-        let fetched = fetched.and_then(|()| self.fetch(&sqe, transfer, &mut buffer));
-        match fetched {
+        match self.fetch(&sqe, transfer, &mut buffer) {
             Err(status) => self.finish(id, &sqe, status, 0),
             Ok(()) if id == 0 => self.execute_admin(drive, sqe, &buffer),
             Ok(()) => {
@@ -188,7 +189,15 @@ impl PciDevice {
     }
 
     /// Reads the data of a command from the guest's memory.
-    fn fetch(&self, sqe: &Sqe, transfer: Transfer, into: &mut Vec<u8>) -> Result<(), Status> {
+    fn fetch(
+        &self,
+        sqe: &Sqe,
+        transfer: Option<Transfer>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), Status> {
+        // Execution refuses an opcode that is not supported, whatever its other fields are.
+        let Some(transfer) = transfer else { return Ok(()) };
+        check_flags(Kind::Pci, sqe)?;
         let (Transfer::FromHost(bytes) | Transfer::ToHost(bytes)) = transfer else { return Ok(()) };
         refuse_if(bytes > self.transfer_max, Status::INVALID_FIELD)?;
         if let Transfer::FromHost(_) = transfer {

@@ -107,7 +107,6 @@ pub(super) fn execute(
             data.resize(bytes as usize, 0);
             Ok(Reply { result: 0, data, flush: false })
         }
-        FabricsType::Connect { .. } => Err(refuse(Status::COMMAND_SEQUENCE)),
         FabricsType::Disconnect if queue.id == 0 => Err(refuse(Status::INVALID_QUEUE_TYPE)),
         FabricsType::Disconnect => {
             queue.is_leaving = true;
@@ -141,7 +140,7 @@ pub(super) fn execute(
             Ok(Reply { result: 0, data: Vec::new(), flush })
         }
         FabricsType::PropertySet { .. } => Err(refuse(Status::INVALID_FIELD)),
-        FabricsType::Other(_) => Err(refuse(Status::INVALID_OPCODE)),
+        FabricsType::Connect { .. } | FabricsType::Other(_) => Err(refuse(Status::INVALID_OPCODE)),
     }
 }
 

@@ -134,8 +134,7 @@ impl Queue {
         if let Some(queue) = &self.connected {
             queue.flags.note_traffic();
         }
-        let incoming = check_flags(Kind::Tcp, &sqe);
-        match incoming.and_then(|()| self.incoming_of(drive, &sqe, data)) {
+        match self.incoming_of(drive, &sqe, data) {
             Ok(Some(bytes)) => self.execute(drive, out, sqe, bytes),
             Ok(None) => {
                 self.unasked.push_back(sqe);
@@ -153,11 +152,15 @@ impl Queue {
         sqe: &Sqe,
         data: Data<'a>,
     ) -> Result<Option<&'a [u8]>, Status> {
-        let transfer = if self.is_io() && sqe.opcode != OPCODE_FABRICS {
-            io::transfer(sqe, namespaces)
-        } else {
-            admin::transfer(sqe)
+        let transfer = match &self.connected {
+            queue if sqe.opcode == OPCODE_FABRICS => admin::fabrics_transfer(sqe, queue.is_some()),
+            Some(queue) if queue.id != 0 => io::transfer(sqe, namespaces, &queue.flags),
+            Some(queue) => admin::transfer(sqe, queue.flags.kind, &self.subsystem.lock().identity),
+            None => None,
         };
+        // Execution refuses an opcode that is not supported, whatever its other fields are.
+        let Some(transfer) = transfer else { return Ok(Some(&[])) };
+        check_flags(Kind::Tcp, sqe)?;
         let sgl = sqe.sgl();
         let max = self.transfer_max;
         let wanted = match transfer {
@@ -236,10 +239,6 @@ impl Queue {
             self.ask(out);
         }
         Ok(())
-    }
-
-    fn is_io(&self) -> bool {
-        self.connected.as_ref().is_some_and(|queue| queue.id != 0)
     }
 
     fn execute(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe, data: &[u8]) {
