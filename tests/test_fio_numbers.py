@@ -103,8 +103,7 @@ def import_in_memory(path: Path, document: dict[str, Any]) -> bool:
     try:
         jobs = jobs_of(Part(document))
         phases = [importer._phase(job, path) for job in jobs]
-        if jobs:
-            importer.imported(path, document, jobs, phases, "again")
+        importer.imported(path, document, jobs, phases)
     except (Unreadable, ValidationError):
         return False
     for phase in phases:

@@ -285,6 +285,12 @@ def figures(folder: Path) -> dict[str, float]:
     return dict(query("SELECT figure, value FROM figures WHERE value IS NOT NULL", [folder]).rows)
 
 
+@pytest.mark.parametrize("row", ["Read", "Read:", "Read: 50.00 MB", "Read: fast"])
+def test_a_damaged_row_of_as_ssd_is_refused(row: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"line 14 cannot be read: {row}$"):
+        imported(AS_SSD.replace("Read: 50.00 MB/s", row), tmp_path)
+
+
 def test_both_texts_of_as_ssd_have_the_same_rates(tmp_path: Path) -> None:
     for text in (AS_SSD, AS_SSD_IOPS, AS_SSD.replace(".", ",")):
         step, warnings = imported(text, tmp_path)

@@ -151,8 +151,8 @@ enum Sizes {
     One,
     /// Largest size, in blocks.
     UpTo(u64),
-    /// Cumulative share in per cent, and size in blocks (rounded up) and in sectors.
-    Split(Vec<(u64, u64, u32)>),
+    /// Cumulative share in per cent, and size in sectors.
+    Split(Vec<(u64, u32)>),
 }
 
 impl Sizes {
@@ -163,28 +163,25 @@ impl Sizes {
         let mut shares = 0;
         let split = workload.bssplit.iter().map(|&(bytes, percent)| {
             shares += u64::from(percent);
-            (shares, bytes.div_ceil(workload.block_bytes), (bytes / SECTOR_BYTES) as u32)
+            (shares, (bytes / SECTOR_BYTES) as u32)
         });
         let split: Vec<_> = split.collect();
         if split.is_empty() { Sizes::One } else { Sizes::Split(split) }
     }
 
-    /// Draws a size: in blocks, and in sectors.
+    /// Draws a size: in blocks, rounded up, and in sectors.
     #[inline(always)]
     fn draw(&self, rng: &mut Rng, block_sectors: u32) -> (u64, u32) {
-        match self {
-            Sizes::One => (1, block_sectors),
-            Sizes::UpTo(most) => {
-                let count = 1 + rng.below(*most);
-                (count, block_sectors * count as u32)
-            }
+        let sectors = match self {
+            Sizes::One => return (1, block_sectors),
+            Sizes::UpTo(most) => block_sectors * (1 + rng.below(*most)) as u32,
             Sizes::Split(split) => {
                 let chance = rng.below(100);
-                let contains = |&&(until, ..): &&(u64, u64, u32)| chance < until;
-                let size = split.iter().find(contains).expect("the shares add up to 100");
-                (size.1, size.2)
+                let contains = |&&(until, _): &&(u64, u32)| chance < until;
+                split.iter().find(contains).expect("the shares add up to 100").1
             }
-        }
+        };
+        (sectors.div_ceil(block_sectors).into(), sectors)
     }
 }
 

@@ -120,18 +120,18 @@ def rates_only(
     workload: Workload,
     *,
     mb_per_s: float,
-    iops: float,
+    iops: float | None = None,
     latency_us: float | None = None,
-    duration_s: float = 0.0,
 ) -> PhaseResult:
-    """A phase of which only rates are known, and perhaps the mean latency: all counts are 0."""
-    metrics = {"mb_per_s": mb_per_s, "iops": iops}
+    """A phase of which only rates are known, and perhaps the mean latency: all counts are 0. By
+    default the I/Os per second are those of the workload's blocks."""
+    metrics = {"mb_per_s": mb_per_s, "iops": iops or mb_per_s * 1e6 / workload.block_bytes}
     metrics |= {} if latency_us is None else {"latency_ns_mean": 1000 * latency_us}
     none: dict[str, Any] = dict.fromkeys(TOTALS, 0)
     return PhaseResult(
         label,
         workload,
-        duration_s,
+        0.0 if "duration_s" in workload.unknown else workload.duration_s,
         **none,
         series=SERIES_SCHEMA.empty_table(),
         histogram=HISTOGRAM_SCHEMA.empty_table(),

@@ -204,8 +204,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // An error could not be handled here.
-        let _ = self.ring.delete(self.id);
+        self.ring.delete(self.id);
     }
 }
 
@@ -231,7 +230,7 @@ fn remove_left_over(ring: &mut ControlRing, is_cancelled: &dyn Fn() -> bool) {
         let mut info = DeviceInfo::default();
         let known = ring.with(ControlOp::GetDeviceInfo, id, &mut info, is_cancelled);
         if known.is_ok() && is_left_over(&info) {
-            let _ = ring.delete(id);
+            ring.delete(id);
         }
     }
 }

@@ -101,14 +101,13 @@ def parse(table: dict[str, Any], *, where: str, hint: str | None = None) -> Suit
         return Suite.model_validate_json(json.dumps(table, default=str), strict=True)
     except ValidationError as problem:
         first = mistakes.first(problem)
-        missing = [str(e["loc"][-1]) for e in problem.errors() if e["type"] == "missing"]
         raise mistakes.user_error(
             first,
             f"{where}: {_field_name(first['loc'], table)}",
             document="a suite",
             hint=hint
             or f"a complete example to compare with is {data.path('suites') / 'quick.toml'}",
-            known=missing,
+            known=[str(e["loc"][-1]) for e in problem.errors() if e["type"] == "missing"],
         ) from None
 
 
@@ -169,8 +168,7 @@ def spoken(label: str) -> str:
         if match := re.fullmatch(r"(\d+)([bkmg])", part):
             terms.append(f"{match[1]} {_SPOKEN[match[2]]}")
         elif match := re.fullmatch(r"r(\d+)", part):
-            share = {"100": "reads", "0": "writes"}
-            terms.append(share.get(match[1], f"{match[1]} % reads"))
+            terms.append({"100": "reads", "0": "writes"}.get(match[1], f"{match[1]} % reads"))
         elif match := re.fullmatch(r"(qd|c)(\d+)", part):
             number = match[2]
             terms.append(f"QD {number}" if match[1] == "qd" else f"{number} % compressible")

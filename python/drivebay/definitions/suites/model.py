@@ -560,10 +560,9 @@ class Test(Data):
                 or len({(load.duration_s, load.content) for load in loads}) > 1
             ):
                 raise ValueError(
-                    "phases that run 'together' need the same duration_s and the same content, "
-                    "without 'until_stable' and rounds, and without 'until_written_percent' and "
-                    "'once' unless the loads are equal; steps before them belong to the first of "
-                    "them"
+                    "phases that run 'together' need the same duration_s and content, without "
+                    "'until_stable' and rounds; loads that end by an amount must be equal, and "
+                    "only the first may have steps before it"
                 )
 
     def _rounds_and_scores_fit(self, labels: set[str]) -> None:
@@ -705,5 +704,4 @@ class Suite(Data):
 
 def _share(capacity_bytes: int, percent: float) -> int:
     """Share of the capacity in bytes, rounded down to 1 MiB; computed in integers."""
-    thousandths = round(percent * 1000)
-    return capacity_bytes * thousandths // 100_000 // MIB * MIB
+    return capacity_bytes * round(percent * 1000) // 100_000 // MIB * MIB

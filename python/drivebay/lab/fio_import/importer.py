@@ -13,13 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from drivebay.common.documents import printable
-from drivebay.common.errors import UserError
 from drivebay.definitions.fio_options import PASSING, lacking, number_of
 from drivebay.definitions.suites import Workload
 from drivebay.lab.fio_import import logs as fio_logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of
 from drivebay.lab.fio_import.load import options_in_words, workload_of
-from drivebay.lab.fio_import.reading import AGAIN, last_document
+from drivebay.lab.fio_import.reading import last_document
 from drivebay.results.foreign import ImportedFile
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 from drivebay.targets.fio.figures import Part
@@ -30,11 +29,10 @@ NO_SECONDS = SERIES_SCHEMA.empty_table()
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads an output of fio with --output-format=json or json+; text around the JSON is skipped,
     of several documents in one (--status-interval) the last counts. Raises UserError if the file
-    has no fio JSON, is damaged or cut off, or has no job that moved data; Unreadable for an
-    impossible figure."""
+    has no fio JSON, or is damaged or cut off; Unreadable for an impossible figure."""
     document = last_document(path)
     jobs = jobs_of(Part(document), time_scale=time_scale)
-    return imported(path, document, jobs, [_phase(job, path) for job in jobs], AGAIN)
+    return imported(path, document, jobs, [_phase(job, path) for job in jobs])
 
 
 def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -43,16 +41,14 @@ def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
 
 
 def imported(
-    path: Path, document: dict[str, Any], jobs: list[Job], phases: list[PhaseResult], again: str
+    path: Path, document: dict[str, Any], jobs: list[Job], phases: list[PhaseResult]
 ) -> ImportedFile:
     """The file, with what fio reports of its jobs beside their figures."""
-    if not jobs:
-        raise UserError(f"{printable(str(path))}: none of its jobs moved any data", again)
     warnings = sorted({warning for job in jobs for warning in job.warnings})
     if len({job.group for job in jobs}) < len(jobs):
         warnings.append("some of the jobs ran at the same time (without stonewall)")
-    options = jobs[0].options
-    base = number_of(options.get("kb_base", "")) or 1024
+    first = next(iter(jobs), Job("", {}))
+    base = number_of(first.options.get("kb_base", "")) or 1024
     sizes = (number_of(job.options.get("size", ""), kb_base=base) for job in jobs)
     time = document.get("time")
     return ImportedFile(
@@ -62,8 +58,8 @@ def imported(
         + "; ".join(f"{job.name}: {options_in_words(job.options)}" for job in jobs),
         phases=phases,
         warnings=warnings,
-        device=options.get("filename") or options.get("directory") or jobs[0].name,
-        capacity_bytes=max(size or 0 for size in sizes),
+        device=first.options.get("filename") or first.options.get("directory") or first.name,
+        capacity_bytes=max((size or 0 for size in sizes), default=0),
         time=time if isinstance(time, str) else None,
     )
 

@@ -282,8 +282,7 @@ def _add_side(job: Job, side: Side, part: Part) -> None:
     part.count("runtime")
     in_us = job.version < NANOSECONDS_SINCE
     in_us &= not any(part.of(f"{latency}_ns", {}).value for latency in LATENCIES)
-    unit = 1024 if in_us and not part.number("io_kbytes", 0) else 1
-    moved *= unit
+    moved *= 1024 if in_us and not part.number("io_kbytes", 0) else 1
     _agrees_with_rate(part, moved, runtime_ms)
     side.ios += ios
     side.bytes += moved

@@ -49,14 +49,13 @@ def workload_of(job: Job) -> Workload:
     if "pattern" in unknown:
         job.warnings.add("fio does not report whether offsets were random or sequential")
     mean = (job.sides["read"].bytes + job.sides["write"].bytes) / job.ios
-    every = _syncs(job) if writes and mix < 100 else None
     return Workload(
         pattern="random" if is_random else "sequential",
         offsets=offsets or "uniform",
         percentage_random=_random_share(job, offsets, is_random=is_random),
         read_percent=mix,
         span_bytes=_span(job),
-        fsync=every,
+        fsync=_syncs(job) if writes and mix < 100 else None,
         block_bytes=round(mean / SECTOR) * SECTOR,
         queue_depth=depth,
         duration_s=job.duration_s,

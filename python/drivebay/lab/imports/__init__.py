@@ -3,7 +3,7 @@
 To add one, write a module here with a function `read(path, time_scale) -> ImportedFile`
 (`results.foreign`), add a record to importers.toml, and describe the format in
 docs/guides/import.md. `read` raises UserError for a file that is not of its format, and Unreadable
-or a load's ValidationError for figures that are impossible.
+or a load's ValidationError for figures that are impossible. A file without phases is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ PATH = "give the path of a file"
 @dataclass(frozen=True)
 class Importer:
     """A format: `program` writes it, `form` is the kind of output. A file fits if `mark` is found
-    in its text; `module` has `read`; `again` is the hint for files that cannot be imported."""
+    in its text; `module` has `read`; `again` is the hint for files that cannot be imported, and
+    `empty` the error for a file without phases."""
 
     name: str
     summary: str
@@ -42,6 +43,7 @@ class Importer:
     mark: re.Pattern[str]
     module: str
     again: str
+    empty: str = "no row was run"
 
 
 IMPORTERS = tuple(
@@ -84,6 +86,8 @@ def read_files(
             raise UserError(f"{refused}: it is not a regular file", PATH)
         try:
             imported.append(read(path, time_scale))
+            if not imported[-1].phases:
+                raise UserError(f"{printable(str(path))}: {importer.empty}", importer.again)
         except UserError:
             _refuse_other(path, importer)
             raise

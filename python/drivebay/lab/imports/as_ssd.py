@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
+from drivebay.common import documents
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
@@ -20,21 +20,15 @@ from drivebay.lab.imports import named, text_of
 from drivebay.results.foreign import ImportedFile, rates_only
 
 MIB = 2**20
-_SEQUENTIAL = {"pattern": "sequential", "block_bytes": 16 * MIB, "queue_depth": 1}
-_RANDOM = {"pattern": "random", "block_bytes": 4096, "queue_depth": 1}
-LOADS: dict[str, dict[str, Any]] = {
-    "Sequential": _SEQUENTIAL,
-    "16MB": _SEQUENTIAL,
-    "4K": _RANDOM,
-    "4K-64Threads": {**_RANDOM, "queue_depth": 64},
-}
-_SECTION = re.compile(r"([\w-]{1,20}(?: Times)?):?")
+# Loads of the rows, by the names of their sections.
+LOADS = documents.beside(__file__, "tables.toml")["as_ssd"]
+_SECTION = re.compile(r"(?!Read|Write)([\w-]{1,20}(?: Times)?):?")
 _ROW = re.compile(r"(Read|Write): (\d{1,9}(?:[.,]\d{1,6})?) (MB/s|iops)")
 _FIELD = re.compile(r"(?m)^\W{0,4}(AS SSD Benchmark|Name:|Date:) (\S.*)")
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
-    """Reads the text of one result. Raises UserError if a row cannot be read, or none was run."""
+    """Reads the text of one result. Raises UserError if a row cannot be read."""
     importer, shown = named("as-ssd"), printable(str(path))
     text = text_of(path, importer.again)
     found = _FIELD.findall(text)
@@ -45,12 +39,11 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     phases, section = [], ""
     for number, whole in enumerate(text.split("\n"), 1):
         line = whole.strip("> \t")
-        row = _ROW.fullmatch(line) if section in LOADS else None
-        if section in LOADS and row is None and line.startswith(("Read", "Write")):
-            raise UserError(f"{shown}: line {number} cannot be read: {line[:60]}", importer.again)
-        if row is None:
-            section = begin[1] if (begin := _SECTION.fullmatch(line)) else section
+        section = begin[1] if (begin := _SECTION.fullmatch(line)) else section
+        if section not in LOADS or not line.startswith(("Read", "Write")):
             continue
+        if not (row := _ROW.fullmatch(line)):
+            raise UserError(f"{shown}: line {number} cannot be read: {line[:60]}", importer.again)
         rate, label = float(row[2].replace(",", ".")), f"{section} {row[1].lower()}"
         if not rate:
             warnings.add(f"{label} was not run")
@@ -58,10 +51,7 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
         load = {**LOADS[section], "read_percent": 100 * (row[1] == "Read")}
         moved = rate * (load["block_bytes"] if row[3] == "iops" else MIB) / time_scale
         made = Workload(**load, duration_s=1.0, unknown=("duration_s",))
-        iops = moved / made.block_bytes
-        phases.append(rates_only(label, made, mb_per_s=moved / 1e6, iops=iops))
-    if not phases:
-        raise UserError(f"{shown} has no row that was run", importer.again)
+        phases.append(rates_only(label, made, mb_per_s=moved / 1e6))
     return ImportedFile(
         path,
         version=f"AS SSD Benchmark {fields.get('AS SSD Benchmark', '')}".strip(),

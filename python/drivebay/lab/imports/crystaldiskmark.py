@@ -43,8 +43,7 @@ RATE_WITHIN = 0.01
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
-    """Reads the text of CrystalDiskMark or KDiskMark. Raises UserError if a row cannot be read, or
-    none was run."""
+    """Reads the text of CrystalDiskMark or KDiskMark. Raises UserError if a row cannot be read."""
     importer, shown = named("crystaldiskmark"), printable(str(path))
     text = text_of(path, importer.again)
     programs = list(_PROGRAM.finditer(text))
@@ -89,8 +88,6 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
             reads = {"read": 100, "write": 0}.get(way, int(mix[1]) if mix else 0)
             load = {"read_percent": reads, "block_bytes": block, **common}
             phases.append(_phase(name, row, load, time_scale, warnings))
-    if not phases:
-        raise UserError(f"{shown} has no row that was run", importer.again)
     device = _DEVICE.search(fields.get("target", fields.get("test", "")))
     return ImportedFile(
         path,
@@ -155,5 +152,4 @@ def _phase(
         mb_per_s=rate / time_scale,
         iops=iops / time_scale,
         latency_us=float(row[8]) * time_scale if row[8] and float(row[8]) else None,
-        duration_s=0.0 if "duration_s" in workload.unknown else workload.duration_s,
     )

@@ -11,8 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from drivebay.common.documents import printable
-from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
 from drivebay.lab.fio_import.jobs import PERCENTILES
 from drivebay.lab.imports import named, xml_of
@@ -27,20 +25,16 @@ SECTOR = 512
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads the XML of one run. Raises UserError if it is no XML of diskspd; Unreadable for an
     impossible figure."""
-    importer, shown = named("diskspd"), printable(str(path))
-    root = xml_of(path, "Results", importer)
+    root = xml_of(path, "Results", named("diskspd"))
     warnings: set[str] = set()
     targets = root.findall("./Profile/TimeSpans/TimeSpan/Targets/Target")
     phases = [
         _phase(f"span-{number}", span, targets, time_scale, warnings)
         for number, span in enumerate(root.findall("./TimeSpan"), 1)
     ]
-    if not phases:
-        raise UserError(f"{shown} has no time span with results", importer.again)
-    version = (root.findtext("./System/Tool/Version") or "").strip()
     return ImportedFile(
         path,
-        version=f"diskspd {version}".strip(),
+        version=f"diskspd {root.findtext('./System/Tool/Version', '').strip()}".strip(),
         method="Imported from diskspd's XML.",
         phases=phases,
         warnings=sorted(warnings),
@@ -106,7 +100,6 @@ def _phase(
         mb_per_s=moved / 1e6 / seconds / time_scale,
         iops=ios / seconds / time_scale,
         latency_us=None if mean is None else 1000 * mean * time_scale,
-        duration_s=seconds * time_scale,
     )
     for bucket in span.findall("./Latency/Bucket"):
         name, slow = _known(bucket, "Percentile"), _known(bucket, "TotalMilliseconds")

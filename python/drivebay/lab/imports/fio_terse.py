@@ -29,15 +29,13 @@ CLAT, LISTED, TOTAL = 8, slice(12, 32), 32
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
-    """Reads the lines of all jobs. Raises UserError if there are none; Unreadable for an impossible
-    figure."""
-    importer = named("fio-terse")
+    """Reads the lines of all jobs. Raises Unreadable for an impossible figure."""
     ((document, _),) = documents_of(path)
     jobs = jobs_of(Part(document), time_scale=time_scale)
     for job in jobs:
         job.warnings.add("terse output has no logs: nothing is known of single seconds")
     made = [phase(job, workload_of(job)) for job in jobs]
-    return imported(path, document, jobs, made, importer.again)
+    return imported(path, document, jobs, made)
 
 
 def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:

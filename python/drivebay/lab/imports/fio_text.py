@@ -17,7 +17,6 @@ lines that a mail program has wrapped.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -116,15 +115,13 @@ class Run:
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads the text of one or several runs; of a job that is printed several times
-    (--status-interval) the last counts. Raises UserError if no job moved data; Unreadable for an
-    impossible figure."""
-    importer = named("fio-text")
-    runs = _runs(text_of(path, importer.again))
+    (--status-interval) the last counts. Raises Unreadable for an impossible figure."""
+    runs = _runs(text_of(path, named("fio-text").again))
     jobs: list[Job] = []
     phases: list[PhaseResult] = []
     for number, run in enumerate(runs):
         blocks = list(run.blocks.values())
-        entries = [_entry(block, run, blocks) for block in blocks]
+        entries = [_entry(block, run) for block in blocks]
         for job in jobs_of(Part({"jobs": entries}), time_scale=time_scale):
             job.warnings.add("the text has no logs: nothing is known of single seconds")
             if job.options_hold:
@@ -137,15 +134,14 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
             job.group += number * 10**6
             jobs.append(job)
     document = {"fio version": runs[-1].version, "time": runs[0].time}
-    return imported(path, document, jobs, phases, importer.again)
+    return imported(path, document, jobs, phases)
 
 
 def documents_of(path: Path) -> Iterator[tuple[dict[str, Any], bool]]:
     """The document that fio would write as JSON for each run of a text, and True if its command
     line is in the text, so that all options are known."""
     for run in _runs(text_of(path, named("fio-text").again)):
-        blocks = list(run.blocks.values())
-        entries = [_entry(block, run, blocks) for block in blocks]
+        entries = [_entry(block, run) for block in run.blocks.values()]
         loads = [load for header in run.headers.values() for load in header]
         fits = len(run.headers) == 1 and all(
             run.told.get("rw", load["rw"]) == load["rw"] for load in loads
@@ -222,9 +218,8 @@ def _take(block: Block, line: str, way: str, listed: str) -> tuple[str, str]:
         way = found[1]
         base = 1000 if found.re is _SIDE and "i" not in found["unit"] else 1024
         power = "BKMGTP".index((found["unit"] or "B")[0].upper())
-        size = round(float(found["size"]) * base**power)
         entry[way] = {
-            "io_bytes": size,
+            "io_bytes": round(float(found["size"]) * base**power),
             "io_kbytes": 1,
             "iops": _number(found["iops"]),
             "runtime": int(found["ms"]),
@@ -279,11 +274,11 @@ def _number(text: str) -> float:
     )
 
 
-def _entry(block: Block, run: Run, blocks: list[Block]) -> dict[str, Any]:
+def _entry(block: Block, run: Run) -> dict[str, Any]:
     """The job as in fio's JSON, with the options of its load if they are those of all threads."""
     group = {name for name, number in run.headers if number == block.group}
     headers = run.headers.get((block.name, block.group), [])
-    alone = Counter(other.group for other in blocks)[block.group] == 1
+    alone = sum(other.group == block.group for other in run.blocks.values()) == 1
     entry = {**block.entry, "job options": {}}
     if not headers or any(load != headers[0] for load in headers) or (alone and len(group) > 1):
         return entry

@@ -15,7 +15,6 @@ from collections import defaultdict
 from pathlib import Path
 
 from drivebay.common.documents import printable
-from drivebay.common.errors import UserError
 from drivebay.definitions.fio_options import number_of
 from drivebay.definitions.suites import Workload
 from drivebay.lab.imports import named, xml_of
@@ -27,10 +26,9 @@ RATES = {"IOPS": 1.0, "MB/s": MIB}
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
-    """Reads a result file. Raises UserError if it has no result of fio; Unreadable for an
-    impossible figure."""
-    importer, shown = named("phoronix"), printable(str(path))
-    root = xml_of(path, "PhoronixTestSuite", importer)
+    """Reads a result file. Raises UserError if it is damaged; Unreadable for an impossible
+    figure."""
+    root = xml_of(path, "PhoronixTestSuite", named("phoronix"))
     loads: dict[str, dict[str, float]] = defaultdict(dict)
     for result in root.findall("./Result"):
         scale, value = result.findtext("Scale", ""), result.findtext("./Data/Entry/Value", "")
@@ -51,7 +49,6 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
             continue
         if told.get("Buffered") == "Yes" or told.get("Direct") == "No":
             warnings.add("a load was buffered: the page cache was in the way")
-        iops = rates.get("IOPS") or rates["MB/s"] * MIB / block
         workload = Workload(
             pattern="random" if "rand" in kind else "sequential",
             read_percent=100 if "read" in kind else 0,
@@ -60,16 +57,14 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
             duration_s=1.0,
             unknown=("queue_depth", "duration_s"),
         )
-        moved = rates["MB/s"] * MIB if rates.get("MB/s") else iops * block
+        moved = rates.get("MB/s", 0) * MIB or rates["IOPS"] * block
         made = rates_only(
             f"{kind} {told.get('Engine', '')} {told['Block Size']}",
             workload,
             mb_per_s=moved / 1e6 / time_scale,
-            iops=iops / time_scale,
+            iops=rates.get("IOPS", 0) / time_scale or None,
         )
         phases.append(made)
-    if not phases:
-        raise UserError(f"{shown} has no result of fio", importer.again)
     return ImportedFile(
         path,
         version=f"Phoronix Test Suite {root.findtext('./Generated/TestClient', '')}".strip(),

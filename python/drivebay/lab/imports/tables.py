@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.common import documents
-from drivebay.common.documents import printable
-from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
 from drivebay.definitions.suites.model import Unknown
 from drivebay.lab.imports import named, text_of
@@ -35,25 +33,21 @@ Row = dict[str, str]
 
 
 def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
-    """Reads a table of any of the layouts. Raises UserError if no row moved data; Unreadable for an
-    impossible figure."""
-    shown = printable(str(path))
+    """Reads a table of any of the layouts. Raises Unreadable for an impossible figure."""
     lines = text_of(path, named("elbencho").again).split("\n")
     tables = ((layout, _rows(lines, layout)) for layout in LAYOUTS)
     layout, alike = next((table for table in tables if table[1]), (LAYOUTS[0], {}))
-    again, warnings, phases = named(layout["importer"]).again, {layout["note"]}, []
+    warnings, phases = {layout["note"]}, []
     for label, rows in alike.items():
         made = _phase(label, rows, layout, time_scale, warnings)
         phases += [made] if made else []
-    if not phases:
-        raise UserError(f"{shown} has no row that was run", again)
     return ImportedFile(
         path,
         version=layout["importer"],
         method=f"Imported from a table of {layout['importer']}; {layout['note']}",
         phases=phases,
         warnings=sorted(warnings),
-        device=f"/dev/{phases[0].label}" if layout["of_device"] else path.stem,
+        device=f"/dev/{phases[0].label}" if layout["of_device"] and phases else path.stem,
     )
 
 
@@ -119,7 +113,6 @@ def _phase(
         mb_per_s=bytes_per_s / 1e6 / time_scale,
         iops=iops / time_scale,
         latency_us=spent * layout["latency_us"] * time_scale or None,
-        duration_s=seconds * time_scale,
     )
 
 

@@ -96,7 +96,7 @@ def _judged(path: Path, rules: Sequence[Rule]) -> list[Judgement]:
         message = f"{printable(str(path))} cannot be judged: {printable(str(problem))}"
         raise UserError(message, importer.again) from None
     if not jobs:
-        raise UserError(f"{printable(str(path))}: none of its jobs moved any data", importer.again)
+        raise UserError(f"{printable(str(path))}: {importer.empty}", importer.again)
     return judged
 
 

@@ -194,12 +194,8 @@ class Case:
             if case.block_bytes == self.block_bytes
             and abs(case.job.ios / case.job.duration_s / iops - 1) <= SAME_RATE
         ]
-        if (
-            deep < 2
-            or self.block_bytes > 2**20
-            or len(near) < 3
-            or near.count(near[0]) == len(near)
-        ):
+        alike = near.count(near[0]) == len(near)
+        if deep < 2 or self.block_bytes > 2**20 or len(near) < 3 or alike:
             return ""
         return f"{len(near)} jobs, reads and writes, have {iops:,.0f} IOPS"
 
@@ -283,8 +279,7 @@ def cases(path: Path, importer: Importer) -> list[Case]:
             moved = None if isinstance(seconds, str) else seconds.select(MOVED).columns
             rates = tuple(np.add(*moved)[:-1].tolist()) if moved else ()
             known = complete and job.options_hold
-            followed = job.group != jobs[-1].group
-            case = Case(job, known, tuple(before), followed, rates, disks)
+            case = Case(job, known, tuple(before), job.group != jobs[-1].group, rates, disks)
             here = [] if case.engine in REMOTE else [shares.get(way, 0.0) for way in case.ways]
             made.append(replace(case, on_disk=min(here)) if told and here else case)
     return made

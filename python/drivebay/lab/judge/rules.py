@@ -101,8 +101,7 @@ def precondition(case: Case) -> Finding:
         return unknown(f"wrote {size(written)} for the jobs after it")
     if span and case.prepared >= PASSES * span:
         return excluded(f"earlier jobs wrote {size(case.prepared)} there")
-    is_sequential = case.load == "write" and case.block_bytes >= 2**16
-    if is_sequential and case.rate < FLASH_RATE:
+    if case.load == "write" and case.block_bytes >= 2**16 and case.rate < FLASH_RATE:
         return unknown(f"{size(case.rate)}/s of large writes is less than flash writes at any time")
     if span and span < WHOLE:
         passes = f"wrote {size(written)} (io_bytes) of a span of {size(span)} (size)"
@@ -330,8 +329,7 @@ def bound(case: Case) -> Finding:
     --refill_buffers
     """
     options, cpu = case.job.options, case.cpu()
-    is_read = case.reads_only and case.in_memory
-    if case.engine in NO_DRIVE or case.disk(IN_MEMORY) or is_read:
+    if case.engine in NO_DRIVE or case.disk(IN_MEMORY) or (case.reads_only and case.in_memory):
         return shown("no drive answered: the host sets the rate")
     polls = not POLLS.isdisjoint({*options, case.engine})
     if cpu is not None and cpu >= BUSY and not polls:
