@@ -123,7 +123,7 @@ def _initramfs(root: Path, kernel: Path, job: Job) -> Path:
     shutil.copytree(library, root / "usr/lib" / version, ignore=skip, symlinks=True)
     for extension in library.glob("lib-dynload/*.so"):
         _copy_libraries_of(extension, root)
-    for source in PACKAGE.rglob("*.py"):
+    for source in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.toml")]:
         target = root / "project/drivebay" / source.relative_to(PACKAGE)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)

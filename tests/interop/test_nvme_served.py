@@ -156,5 +156,6 @@ def test_firmware_boots_from_it(tmp_path: Path, drive: str, sectors: int) -> Non
     with disk.open("wb") as file:
         file.write(served_guest.boot_sector("Bootable? Yes\r\n"))
         file.truncate(sectors * 512)
-    with served_guest.server("--vfio-user", str(path), "--data", str(disk), drive=drive):
+    options = ("--vfio-user", str(path), "--data", str(disk), "--foreign-data")
+    with served_guest.server(*options, drive=drive):
         assert served_guest.firmware_says(pci(path)).strip() == "Bootable? Yes"
