@@ -1,8 +1,8 @@
 """Published statements in words as numbers, computed by the expressions of
 published/statements.toml.
 
-An expression is Python with the figures of runs by their names and the functions of `FUNCTIONS`, and
-no other name. The file is a part of the package, as its code is.
+An expression is Python with the figures of runs by their names and the functions of `FUNCTIONS`,
+and no other name. The file is a part of the package, as its code is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class _Figure(NDArrayOperatorsMixin):
-    """A figure of all runs, each looked up when it is needed. As an operand it is the list of all."""
+    """A figure of all runs, each looked up when needed. As an operand it is the list of all."""
 
     name: str
     count: int
@@ -78,7 +78,10 @@ class Statement:
         """Computes the number from figures by name. Raises NotReached if a run lacks a figure,
         or the statement's condition does not hold.
         """
-        figures = {name: _Figure(name, count, lookup) for name in self.names}
+        figures = {
+            name: _Figure(name, count, lookup)  # type: ignore[abstract]  # has __array__ instead
+            for name in self.names
+        }
         known = {**FUNCTIONS, **figures, "of": figures.__getitem__}
         with np.errstate(divide="raise", invalid="raise"):
             try:
