@@ -106,7 +106,7 @@ def test_the_list_sorts_and_filters(tab: Tab) -> None:
 
 def test_results_of_one_drive_are_told_apart_by_their_folders(tab: Tab) -> None:
     below = tab.page.locator("#list tbody th small").all_inner_texts()
-    assert [text.split("; ")[0] for text in below] == ["first", "second"], "of the SM951"
+    assert [text.split("; ")[0] for text in below[1:]] == ["first", "second"], "of the SM951"
     tab.page.locator("#q").fill("sec")
     assert tab.page.locator("#list tbody td input").evaluate_all(
         "(all) => all.map(({ id }) => id)"

@@ -8,7 +8,7 @@ machine reaches its loopback. So a sweep on this machine uses TLS with a key of 
 ends of a connection must have. The key stays in the memory of the sweep and its workers; OpenSSL
 reads it from a temporary folder of this user's alone.
 
-Sources: distributed's security.py (`Security.temporary`: key, and certificates on both sides).
+Source: `distributed.Security.temporary` (key, and certificates on both sides).
 """
 
 from __future__ import annotations
