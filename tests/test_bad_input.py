@@ -115,6 +115,7 @@ LINES: tuple[tuple[list[str], str], ...] = (
     (["review", "link"], r"b\xff.img: its name is not UTF-8"),
     (["serve", DRIVE, "--nbd", f"unix:{LONG}"], "unix:"),
     (["serve", DRIVE, "--nbd", "unix:s", "--data", LONG], LONG[:50]),
+    (["serve", DRIVE, "--nbd", "unix:s", "--record", "pipe"], "--record: pipe exists already"),
     (["serve", DRIVE, "--nbd", "unix:s", "--state", LONG], LONG[:50]),
     (["serve", DRIVE, "--nbd", "unix:s", "--power-cut", "after=nan"], "nan"),
     (["serve", DRIVE, "--nbd", "unix:s", "--power-cut", "after=1e308"], "after"),

@@ -104,6 +104,15 @@ def test_the_list_sorts_and_filters(tab: Tab) -> None:
     assert "Clear the filter" in tab.page.locator("#list").inner_text()
 
 
+def test_results_of_one_drive_are_told_apart_by_their_folders(tab: Tab) -> None:
+    below = tab.page.locator("#list tbody th small").all_inner_texts()
+    assert [text.split("; ")[0] for text in below[1:]] == ["first", "second"], "of the SM951"
+    tab.page.locator("#q").fill("sec")
+    assert tab.page.locator("#list tbody td input").evaluate_all(
+        "(all) => all.map(({ id }) => id)"
+    ) == ["choose-second"]
+
+
 def test_keys_rank_filter_and_leave_a_link(tab: Tab, browser: Any, site: Path) -> None:
     heads = tab.page.locator("#list thead th.figure").all_inner_texts()
     assert heads[0].startswith("Depth of 95"), "the keys that any result has"

@@ -360,7 +360,10 @@ def test_the_way_from_a_recording_to_the_smallest_failure_and_back(tmp_path: Pat
     work = (*PYTHON, PROGRAM, "work", "rename-without-fsync")
     check = (*PYTHON, PROGRAM, "check", "rename-without-fsync", "{}")
     size = ("--capacity", "64MiB")
-    _drivebay("record", DRIVE, *size, "--out", "kv.crash", "--", *work, code=0, folder=tmp_path)
+    said = _drivebay(
+        "record", DRIVE, *size, "--out", "kv.crash", "--", *work, code=0, folder=tmp_path
+    )
+    assert f"note: --capacity 64MiB: {DRIVE} has 2.0 GB, the next larger size" in said
     said = _drivebay(
         "run", "kv.crash", "--after", "2", "--json", "--", *check, code=1, folder=tmp_path
     )
@@ -391,7 +394,7 @@ def test_the_way_from_a_recording_to_the_smallest_failure_and_back(tmp_path: Pat
         (("run", "text", "--atomic", "700", "--", "true"), 2, "--atomic 700 is not possible"),
         (("replay", "text", "0:prefix:0"), 2, "either --nbd or --file"),
         (("show", "."), 2, "is no run"),
-        (("record", DRIVE, "--out", "text", "--", "true"), 3, "File exists"),
+        (("record", DRIVE, "--out", "text", "--", "true"), 2, "text exists already"),
         (("record", DRIVE, "--out", "new", "--", "/nowhere"), 3, "cannot be started"),
     ],
 )

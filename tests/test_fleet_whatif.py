@@ -166,6 +166,18 @@ def test_the_page_shows_the_loads_in_words(tmp_path: Path, traced: Path) -> None
         assert code not in re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
 
 
+def test_a_trace_of_few_writes_says_so_everywhere(tmp_path: Path, traced: Path) -> None:
+    short = trace(tmp_path / "db1.csv", random=0, sequential=1)
+    words = ["fleet", str(log(tmp_path / "db1.json", 1000, 5000)), str(short)]
+    words += ["--drives", "sm951-nvme-128"]
+    done = here.drivebay(*words, "--json", cwd=tmp_path)
+    note = "db1: its trace is too short to show streams: 1 write, of at least 1,000"
+    assert f"note: {note}" in done.stderr.splitlines()
+    assert json.loads(done.stdout)["notes"] == [note]
+    assert note in (tmp_path / "fleet.html").read_text(encoding="utf-8")
+    assert fleet.loads([tmp_path / "db1.json"], [traced])[0].traced_writes >= fleet.LEAST_WRITES
+
+
 def test_a_foreign_page_is_refused_before_any_drive_runs(
     tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

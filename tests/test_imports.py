@@ -5,6 +5,7 @@ The forms are those of the programs' sources; all figures are invented.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import math
 import os
@@ -18,9 +19,10 @@ import pytest
 import drivebay.report
 from drivebay import results
 from drivebay.cli.entry import run
-from drivebay.common.errors import DrivebayError, UserError
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.lab.imports import AUTO, IMPORTERS, import_files, read_files
 from drivebay.lab.query import query
+from drivebay.results import files
 from drivebay.results.records import PhaseResult
 
 TIMES = int(os.environ.get("DRIVEBAY_MUTATIONS", 300))
@@ -279,6 +281,37 @@ def imported(text: str, tmp_path: Path, name: str = AUTO) -> tuple[results.Step,
     shutil.rmtree(out, ignore_errors=True)
     (step,) = results.load(import_files(name, [tmp_path / "a.txt"], out)).steps
     return step, "; ".join(step.conditions()["warnings"])
+
+
+@pytest.mark.parametrize("before", ["nothing", "an empty folder"])
+@pytest.mark.parametrize("failing_write", range(1, 6))
+def test_an_import_is_whole_or_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing_write: int, before: str
+) -> None:
+    """From any write on, the disk is full; a review's hint to resume would be wrong."""
+    (tmp_path / "a.txt").write_text(FIO_3)
+    out = tmp_path / "here" / "imported"
+    (out if before == "an empty folder" else out.parent).mkdir(parents=True)
+    left = [failing_write]
+    real = files.write_new
+
+    def write_new(path: Path, raw: bytes) -> None:
+        left[0] -= 1
+        if left[0] <= 0:
+            path.write_bytes(raw[:1])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        real(path, raw)
+
+    monkeypatch.setattr(files, "write_new", write_new)
+    with pytest.raises(EnvironmentProblem, match="disk is full") as caught:
+        import_files(AUTO, [tmp_path / "a.txt"], out)
+    assert "--resume" not in caught.value.hint
+    assert [*out.parent.rglob("*")] == ([out] if before == "an empty folder" else [])
+    monkeypatch.undo()
+    assert results.load(import_files(AUTO, [tmp_path / "a.txt"], out)).missing == ()
+    with pytest.raises(UserError, match="holds a result already") as refused:
+        import_files(AUTO, [tmp_path / "a.txt"], out)
+    assert "--resume" not in refused.value.hint
 
 
 def figures(folder: Path) -> dict[str, float]:

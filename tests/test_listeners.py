@@ -32,7 +32,7 @@ from loops import run, sparse
 
 from drivebay.cli import entry
 from drivebay.common.errors import UserError
-from drivebay.lab.sweep import fleet, network
+from drivebay.lab.sweep import fleet, network, nodes
 
 GIB = 2**30
 MAIN = "from drivebay.cli import main; main()"
@@ -45,7 +45,6 @@ for place in sys.argv[1:]:
     except ConnectionRefusedError:
         print("refused")
 """
-NOBODY = 65534
 
 
 class Running:
@@ -126,27 +125,35 @@ def places(found: Sequence[Listener], main: int) -> list[tuple[str, str, bool]]:
     return [(one.kind, one.host, one.pid == main) for one in found]
 
 
-def first_bytes(port: int) -> bytes:
-    """What comes from 127.0.0.1 before a word was said."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as talk:
+def strangers() -> Iterator[ssl.SSLContext]:
+    """Users of this machine who know no key of a sweep: without a certificate, and with one of
+    another sweep's."""
+    yield ssl.create_default_context()
+    other = distributed.Security.temporary()  # type: ignore[no-untyped-call]
+    yield other.get_connection_args("client")["ssl_context"]
+
+
+def is_refused(listener: Listener, stranger: ssl.SSLContext) -> bool:
+    """True if a stranger who trusts any server is refused, and if plain bytes are."""
+    stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+    place = (listener.host, listener.port)
+    with socket.create_connection(place, timeout=10) as plain:
+        plain.sendall(bytes(16))
         with contextlib.suppress(ConnectionResetError):
-            return talk.recv(8)
-        return b""
-
-
-def as_nobody(port: int) -> bytes:
-    """The same, for another user of this machine: a socket is of the user who opens it."""
-    os.seteuid(NOBODY)
+            # An alert of TLS, or nothing.
+            assert plain.recv(8)[:1] in (b"\x15", b"")
+    plain = socket.create_connection(place, timeout=10)
     try:
-        return first_bytes(port)
-    finally:
-        os.seteuid(0)
+        with stranger.wrap_socket(plain) as talk:
+            return talk.recv(8) == b""
+    except OSError as problem:
+        return any(word in str(problem) for word in ("certificate required", "unknown ca", "reset"))
 
 
 # --- a sweep on this machine ----------------------------------------------------------------------
 
 
-def test_a_sweep_here_listens_on_loopback_and_only_to_its_own_user(tmp_path: Path) -> None:
+def test_a_sweep_here_listens_on_loopback_and_refuses_whoever_lacks_its_key(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ("sweep", str(a_sweep(tmp_path, seconds=3600)), "--out", str(out), "--jobs", "2")
     with running("-c", MAIN, *arguments, ready="2 at once") as sweep:
@@ -156,9 +163,18 @@ def test_a_sweep_here_listens_on_loopback_and_only_to_its_own_user(tmp_path: Pat
         assert places(found, sweep.pid).count(("tcp", "127.0.0.1", False)) == 2
         assert len(found) == 5 and len({one.pid for one in found}) == 3
         assert not any(answers_http(one.host, one.port) for one in found)
-        assert all(first_bytes(one.port) for one in found), "its own user is answered"
-        if os.geteuid() == 0:
-            assert [as_nobody(one.port) for one in found] == [b""] * 5
+        for stranger in strangers():
+            assert [is_refused(one, stranger) for one in found] == [True] * 5
+
+
+def test_a_sweep_here_does_not_connect_to_the_scheduler_of_another() -> None:
+    with nodes.local_cluster(0, {}) as ours, nodes.local_cluster(0, {}) as other:
+        for address, may in ((ours.scheduler_address, True), (other.scheduler_address, False)):
+            assert address.startswith("tls://127.0.0.1:")
+            with contextlib.nullcontext() if may else pytest.raises(OSError):
+                distributed.Client(  # type: ignore[no-untyped-call]
+                    address, security=ours.security, timeout=10, set_as_default=False
+                ).close()
 
 
 # --- a worker -------------------------------------------------------------------------------------

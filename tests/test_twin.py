@@ -7,6 +7,9 @@ One drive of 1 GB serves all; its loads last a tenth of a second.
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,9 @@ import numpy as np
 import pytest
 import typer.testing
 
-from drivebay import review
+from drivebay import results, review
 from drivebay.cli.app import app
+from drivebay.cli.progress import ReviewProgress
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
@@ -198,6 +202,30 @@ def test_the_command_plans_runs_and_writes(base_path: Path, tmp_path: Path) -> N
     assert content["page"] == str(out.with_suffix(".md")) and out.exists()
     assert (tmp_path / "twin-loads/manifest.json").exists()
     assert content["untold"] == [next(line for line in content["untold"] if "Not fitted" in line)]
+
+
+def test_loads_that_ctrl_c_has_cut_short_go_on_as_the_hint_says(
+    base_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, begin = threading.Event(), ReviewProgress.started
+
+    def started(display: ReviewProgress, test: str) -> None:
+        begin(display, test)
+        os.kill(os.getpid(), signal.SIGINT)
+        heard.wait()
+
+    monkeypatch.setattr(ReviewProgress, "started", started)
+    monkeypatch.setattr(ReviewProgress, "stopping", lambda _display: heard.set())
+    words = ["twin", str(base_path), "--from", str(base_path), "--out", "twin.toml"]
+    words += ["--fit", "nand.read_us", "--budget", "4m", "--jobs", "1"]
+    done = here.drivebay(*words, cwd=tmp_path)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.splitlines()[-1] == "hint: go on with: the same command with --resume"
+    assert results.load(tmp_path / "twin-loads").missing
+    monkeypatch.undo()
+    done = here.drivebay(*words, "--resume", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert results.load(tmp_path / "twin-loads").missing == ()
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import print_json, say, table
+from drivebay.cli.output import print_json, say, show_wrapped, table
 from drivebay.common.errors import UserError
-from drivebay.common.files import system_errors
+from drivebay.common.files import refuse_existing, system_errors
 
 if TYPE_CHECKING:
     from drivebay.analysis.replicates import Estimate
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 
 # Most rows of the table of ages.
 ROWS = 12
+COLUMNS = {
+    "years": "{0.years:.2f}",
+    "written TB": "{0.written_tb:,.0f}",
+    "used %": "{0.used_percent:.0f}",
+    "spare %": "{0.spare_percent:.0f}",
+    "WAF": "{0.waf:.2f}",
+    "retries": "{0.retries:.4f}",
+    "mean us": "{0.latency_us:,.0f}",
+    "p99 us": "{0.p99_us:,.0f}",
+}
 
 
 def age(
@@ -66,8 +76,7 @@ def age(
 
     if chart is not None and chart.suffix not in (".svg", ".png"):
         raise UserError(f"--chart: {chart} must end in .svg or .png", "--chart life.svg")
-    if chart is not None and chart.exists():
-        raise UserError(f"--chart: {chart} exists already", "choose another name")
+    refuse_existing(chart, "--chart")
     chosen = library.drive(drive).with_(*(changes or ()))
     with status() as show:
 
@@ -111,25 +120,14 @@ def _show(result: Life) -> None:
     life = result.lives[0]
     every = max(1, -(-(len(life) - 1) // ROWS))
     shown = [*life[:-1:every], life[-1]]
-    heads = ("years", "written TB", "used %", "spare %", "WAF", "retries", "mean us", "p99 us")
-    rows = [
-        (
-            f"{age.years:.2f}",
-            f"{age.written_tb:,.0f}",
-            f"{age.used_percent:.0f}",
-            f"{age.spare_percent:.0f}",
-            f"{age.waf:.2f}",
-            f"{age.retries:.4f}",
-            f"{age.latency_us:,.0f}",
-            f"{age.p99_us:,.0f}",
-        )
-        for age in shown
-    ]
-    table(heads, rows, right=tuple(range(len(heads))))
+    rows = [[form.format(age) for form in COLUMNS.values()] for age in shown]
+    table([*COLUMNS], rows, right=range(len(COLUMNS)))
     if len(set(result.ended)) > 1:
         say(f"note: the lives ended differently: {', '.join(result.ended)}")
     tb, years = result.estimate("written_tb"), result.estimate("years")
-    print(f"{result.ended[0]} after {_with_interval(tb)} TB written, {_with_interval(years)} years")
+    show_wrapped(
+        f"{result.ended[0]} after {_with_interval(tb)} TB written, {_with_interval(years)} years"
+    )
     print(f"error of windows and leaps, in the interval: {100 * fmean(result.errors):.1f} %")
     uncorrectable_tb = next((age.written_tb for age in life if age.media_errors), None)
     if uncorrectable_tb is not None:
@@ -137,11 +135,11 @@ def _show(result: Life) -> None:
     low, high = result.open_factors
     by_cycles = result.is_whole or result.ended[0].endswith("% used")
     if by_cycles and (low, high) != (1.0, 1.0):
-        ends = f"{tb.mean * low:,.0f} to {tb.mean * high:,.0f} TB"
+        tb_range = f"{tb.mean * low:,.0f} to {tb.mean * high:,.0f} TB"
         cycles = "cycles that blocks endure" if result.is_whole else "rated cycles"
-        print(f"over the possible range of {cycles}: {ends}")
+        show_wrapped(f"over the possible range of {cycles}: {tb_range}")
     if result.is_whole and result.rated_tb is not None:
-        print(
+        show_wrapped(
             f"rated for {result.rated_tb:,.0f} TB of JEDEC's {result.rated_load} load: "
             f"this life is {tb.mean / result.rated_tb:.1f} times as long"
         )

@@ -8,7 +8,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import print_json, say, table
+from drivebay.cli.output import print_json, say_notes, table
 from drivebay.common.errors import EXIT_CHECK_FAILED
 
 
@@ -84,8 +84,7 @@ def calibrate(
             resume=resume,
             progress=lambda what, count: show(f"{what}: {count} evaluations"),
         )
-    for note in calibrated.notes:
-        say(f"note: {note}")
+    say_notes(calibrated.notes)
     if as_json:
         print_json(outcome.as_json(calibrated))
     else:

@@ -43,6 +43,7 @@ def compare(folders: list[Path] = argument(), as_json: options.Json = False) -> 
     tests: dict[str, list[Test]] = {}
     loaded = result_folders.shown(folders, least=2)
     names = result_folders.names(loaded)
+    document = {"results": [str(result.folder) for result in loaded], "names": names}
     for index, result in enumerate(loaded):
         for step in result.done:
             tests.setdefault(step.id, []).append(step.test)
@@ -60,11 +61,10 @@ def compare(folders: list[Path] = argument(), as_json: options.Json = False) -> 
         if len(values) > 1
     ]
     if not rows:
-        _compare_loads(loaded, names, as_json=as_json)
+        _compare_loads(loaded, names, document if as_json else None)
         return
     if as_json:
-        paths = [str(result.folder) for result in loaded]
-        print_json({"results": paths, "names": names, "figures": rows})
+        print_json(document | {"figures": rows})
         return
     last = ""
     cells = []
@@ -101,9 +101,10 @@ def _notes(figures: Iterable[dict[int, Headline]], names: Sequence[str]) -> list
 
 
 def _compare_loads(
-    loaded: Sequence[results.Result], names: Sequence[str], *, as_json: bool
+    loaded: Sequence[results.Result], names: Sequence[str], document: dict[str, Any] | None
 ) -> None:
-    """Prints each load of the first result with the most similar load of every other result."""
+    """Prints each load of the first result with the most similar load of every other result; as
+    JSON if there is a document to add them to."""
     from drivebay.analysis import nearest, review
 
     first, *others = [nearest.loads(review(result)) for result in loaded]
@@ -114,10 +115,9 @@ def _compare_loads(
             "these results have no test and no similar load in common",
             "review them with the same suite",
         )
-    if as_json:
+    if document is not None:
         rows = [{"load": load, "nearest": matches} for load, matches in pairs]
-        paths = [str(result.folder) for result in loaded]
-        print_json({"results": paths, "names": names, "figures": [], "loads": rows})
+        print_json(document | {"figures": [], "loads": rows})
         return
     cells = []
     for load, matches in pairs:

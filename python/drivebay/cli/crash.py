@@ -154,7 +154,8 @@ def run(
     out : FOLDER
         Folder for the verdicts; an existing run is continued. [default: RECORDING.run]
     workload : COMMAND
-        Record this command first, on --drive (sm951-nvme-256) with --capacity (64MiB); see record.
+        Record this command first, on --drive (sm951-nvme-256) with --capacity (the least); see
+        record.
     junit : FILE
         Write the failures as JUnit XML.
     sarif : FILE
@@ -181,6 +182,7 @@ def run(
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.crash import reports, words
     from drivebay.crash import run as runs
+    from drivebay.definitions.scaling import with_capacity
 
     reports.refuse_others(junit, sarif)
     deadline = None if budget is None else time.monotonic() + budget
@@ -189,7 +191,8 @@ def run(
         blocks = profile.raw["identify"]["atomic_write_power_fail"]["value"] + 1
         atomic = atomic or str(512 << min(11, int(blocks).bit_length() - 1))  # at most 1 MiB
     if workload is not None:
-        made = modified_profile(drive or "sm951-nvme-256", changes, capacity or "64MiB")
+        made = modified_profile(drive or "sm951-nvme-256", changes, capacity)
+        made = with_capacity(made, 0) if capacity is None else made
         served = serving.Drive(profile=made, pace="none")
         if code := _record(served, recording, shlex.split(workload), writeback):
             raise UserError(f"the workload fails: exit code {code}", "its output is above")

@@ -82,10 +82,10 @@ def _explained(result: Result, test: str) -> Explained:
 
     folder, known = result.folder, [step.id for step in result.steps]
     if test not in known:
-        close = difflib.get_close_matches(test, known, n=1)
+        close = difflib.get_close_matches(test, known, n=1) or known
         raise UserError(
             f"{folder} has no test '{test}'; it has {', '.join(known)}",
-            f"drivebay explain {folder} {close[0] if close else known[0]}",
+            f"drivebay explain {folder} {close[0]}",
         )
     step = result.step(test)
     if not step.done:

@@ -87,13 +87,19 @@ def fleet(
     notes = [f"{name} lacks a row: {reason}" for name, reason in refused.items()]
     unknown = [load.use["name"] for load in loads if load.use["written_per_day"] is None]
     notes += [f"{name}: no log tells the bytes written per day" for name in unknown]
+    for load in loads:
+        if (count := load.traced_writes) < model.LEAST_WRITES:
+            few = f"{count:,} write{'s' * (count > 1)}, of at least {model.LEAST_WRITES:,}"
+            notes.append(f"{load.use['name']}: its trace is too short to show streams: {few}")
     heads = ("drive", "placement", "drives", *itertools.chain(*FIGURES.values()), "")
     cells = [_cells(row) for row in rows]
     tables = {"Summary": [heads, *cells], "Use": [USES, *map(_use, loads)]}
     place = report.write_fleet(page.render(tables, notes), out)
     say_notes(notes)
     if as_json:
-        print_json({"drives": rows, "fleet": [*map(asdict, loads)], "left": refused})
+        print_json(
+            {"drives": rows, "fleet": [*map(asdict, loads)], "left": refused, "notes": notes}
+        )
     else:
         table(heads, cells, right=range(2, len(heads) - 1))
         print(f"page    {short(place)}")

@@ -11,7 +11,7 @@ import typer
 from drivebay.cli import options
 from drivebay.cli import target as targets
 from drivebay.cli.options import option
-from drivebay.cli.output import number, print_json, say, table
+from drivebay.cli.output import number, print_json, say, show_wrapped, table
 from drivebay.common import signals, units
 from drivebay.common.threads import repeated
 
@@ -179,9 +179,9 @@ def _known(value: float | None, form: str, unknown: str = "-") -> str:
 
 def _show(title: str, capacity_bytes: int, rows: list[dict[str, str]], until: str) -> None:
     """Prints the table, with one row per method."""
-    print(f"{title}, {units.si_bytes(capacity_bytes)}")
+    show_wrapped(f"{title}, {units.si_bytes(capacity_bytes)}")
     table(tuple(rows[0]), [tuple(row.values()) for row in rows], right=range(1, len(rows[0])))
-    print(f"x: times the capacity; still to go: random writes until {until}")
+    show_wrapped(f"x: times the capacity; still to go: random writes until {until}")
 
 
 def _compare(given: Options, methods: list[Method], spare: float | None) -> None:

@@ -17,7 +17,7 @@ from drivebay.cli.output import answer, known, number, say, say_notes
 from drivebay.cli.target import check_options, is_virtual, target_factory, typed_yes
 from drivebay.common import units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, Interrupted, UserError
-from drivebay.common.files import write_new
+from drivebay.common.files import refuse_existing, write_new
 from drivebay.common.threads import repeated
 
 if TYPE_CHECKING:
@@ -223,23 +223,12 @@ def _test(given: Options) -> Test:
 
 
 def _run(target: Target, test: Test, seed: int) -> PhaseResult:
-    """Runs the test in another thread, so that Ctrl-C works at once."""
-    from concurrent.futures import ThreadPoolExecutor
-
     from drivebay.cli.progress import figures_text, status
-    from drivebay.common.errors import Cancelled
     from drivebay.targets.base import Progress
 
-    with status() as show, ThreadPoolExecutor(1) as pool:
+    with status() as show:
         progress = Progress(lambda what, _done, _all, now: show(f"{what}: {figures_text(now)}"))
-        future = pool.submit(target.run_test, test, seed=seed, progress=progress)
-        try:
-            return future.result()[0]
-        except KeyboardInterrupt:
-            progress.cancel()
-            raise
-        except Cancelled:
-            raise KeyboardInterrupt from None
+        return target.run_test(test, seed=seed, progress=progress)[0]
 
 
 def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, str]]:
@@ -310,8 +299,7 @@ def _replay_real(given: Options) -> None:
     from drivebay.common import signals
 
     run, out = _real_run(given), given.out
-    if out is not None and (out.exists() or out.is_symlink()):
-        raise UserError(f"--out: {out} exists already", "choose another name")
+    refuse_existing(out, "--out")
     survey = run.job.survey()
     _announce(run, survey, run.check())
     if typed_yes(run.destroys, run.target.path, yes=given.yes):
@@ -403,8 +391,7 @@ def _announce(run: RealReplay, survey: Survey, notes: list[str]) -> None:
         say(f"file    {target.path}: {size}; its content will be overwritten")
     length = "" if survey.length_s is None else f", due within {units.duration(survey.length_s)}"
     say(f"trace   {survey.requests:,} requests{length}")
-    for note in notes:
-        say(f"note: {note}")
+    say_notes(notes)
 
 
 def _say_problems(done: Replayed) -> None:

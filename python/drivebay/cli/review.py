@@ -277,10 +277,10 @@ def _selected(suite: Suite, only: Sequence[str] | None, skip: Sequence[str] | No
     for given, ids in (("--only", only or ()), ("--skip", skip or ())):
         for name in ids:
             if name not in known:
-                matches = difflib.get_close_matches(name, known, n=1)
+                close = difflib.get_close_matches(name, known, n=1) or known
                 raise UserError(
                     f"{given}: suite {suite.name} has no test '{name}'; it has {', '.join(known)}",
-                    f"{given} {matches[0] if matches else known[0]}",
+                    f"{given} {close[0]}",
                 )
     chosen = tuple(name for name in known if name in (only or known) and name not in (skip or ()))
     if not chosen:

@@ -17,7 +17,7 @@ from drivebay.cli import complete, options, served
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import say
 from drivebay.cli.target import in_host, modified_profile, typed_yes, with_policy
-from drivebay.common import signals, units
+from drivebay.common import files, signals, units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, EnvironmentProblem, UserError
 from drivebay.serving.options import DATA, HEADINGS, PACE, Option, check, options_of
 
@@ -269,12 +269,7 @@ def _named(drives: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     for text in drives:
         name, given, profile = text.rpartition("=")
         if not given:
-            # Further drives of a profile get a number.
-            first = Path(profile).stem
-            others = sum(
-                candidate in named for candidate in (first, *(f"{first}-{n}" for n in range(2, 99)))
-            )
-            name = f"{first}-{others + 1}" if others else first
+            name = files.unique(Path(profile).stem, set(named))
         if name in named:
             raise UserError(f"two drives have the name {name}", "give them names: NAME=DRIVE")
         named[name] = {"profile": profile}

@@ -10,7 +10,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import number, print_json, say, table
+from drivebay.cli.output import number, print_json, say, say_notes, table
 from drivebay.common.errors import EXIT_CHECK_FAILED, UserError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def sweep(
     store = Store(url)
     sink = SweepProgress()
     try:
-        outcome = engine.run(
+        failed = engine.run(
             made,
             store,
             sink,
@@ -102,9 +102,9 @@ def sweep(
         )
     finally:
         sink.end()
-    _report(made, store, outcome.failed, as_json=as_json)
-    if outcome.failed:
-        count = f"{len(outcome.failed):,} of {outcome.runs:,} runs failed"
+    _report(made, store, failed, as_json=as_json)
+    if failed:
+        count = f"{len(failed):,} of {made.runs:,} runs failed"
         again = engine.resume_command(str(spec), url, scheduler, trust_network=trust_network)
         say(f"{count}; see {url}/failed, then go on with: {again}")
         raise typer.Exit(EXIT_CHECK_FAILED)
@@ -119,8 +119,7 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
     study = summary.study_of(made, store)
     page = sweep_page.render(summary.about(made, study, failed), study)
     store.write(REPORT, page.encode())
-    for sentence in summary.no_effect(study):
-        say(f"note: {sentence}")
+    say_notes(summary.no_effect(study))
     if as_json:
         effects = {test: [asdict(figure) for figure in study.figures(test)] for test in study.tests}
         points = {test: [asdict(figure) for figure in study.points(test)] for test in study.tests}

@@ -71,7 +71,12 @@ def modified_profile(
     profile = changed(profiles.load(drive), tuple(changes or ()))
     if capacity is None:
         return profile
-    return with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
+    size = units.parse_bytes(capacity, option="--capacity")
+    small = with_capacity(profile, size)
+    if small.capacity_bytes > 1.1 * size:
+        has = f"{small.name} has {units.si_bytes(small.capacity_bytes)}"
+        say(f"note: --capacity {capacity}: {has}, the next larger size that its blocks allow")
+    return small
 
 
 def target_factory(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,7 +15,7 @@ import typer
 from drivebay.cli import options, output, review
 from drivebay.cli.options import argument, flag, option
 from drivebay.common import units
-from drivebay.common.errors import EXIT_CHECK_FAILED, UserError
+from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, UserError
 
 if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
@@ -95,24 +97,25 @@ def twin(
     fitting.can_be_written(out, resume=resume)
     write.page_beside(out, resume=resume)
     real = {"destroy_data": destroy_data, "overwrite_signature": overwrite_signature}
-    given = _review(yes=yes, jobs=jobs, seed=seed, no_wait=no_wait, **real)
+    given = _review(yes=yes, quick=False, jobs=jobs, seed=seed, no_wait=no_wait, **real)
     loads = out.with_name(f"{out.stem}-loads")
     paths = [Path(source) for source in sources]
-    if len(paths) == 1 and paths[0].is_dir():
-        folder = paths[0]
-    elif resume and loads.exists():
-        left = any(step.state != "done" for step in read_manifest(loads).steps)
-        folder = review.resumed(ctx, given, loads) if left else loads
-    elif all(path.suffix in RESULTS for path in paths):
-        folder = import_files(AUTO, paths, loads)
-    elif len(paths) > 1:
-        raise UserError(
-            f"{sources[0]} is not a file of results (its name ends in {', '.join(RESULTS)})",
-            "give one drive, one result folder, or files of results",
-        )
-    else:
-        named = usual_parameters(start, fit or (), wide=wide)
-        folder = _measured(ctx, given, sources[0], start, named, budget, loads)
+    with _resumed_by_twin():
+        if len(paths) == 1 and paths[0].is_dir():
+            folder = paths[0]
+        elif resume and loads.exists():
+            left = any(step.state != "done" for step in read_manifest(loads).steps)
+            folder = review.resumed(ctx, given, loads) if left else loads
+        elif all(path.suffix in RESULTS for path in paths):
+            folder = import_files(AUTO, paths, loads)
+        elif len(paths) > 1:
+            raise UserError(
+                f"{sources[0]} is not a file of results (its name ends in {', '.join(RESULTS)})",
+                "give one drive, one result folder, or files of results",
+            )
+        else:
+            named = usual_parameters(start, fit or (), wide=wide)
+            folder = _measured(ctx, given, sources[0], start, named, budget, loads)
     with status() as show:
         made = fitting.fit(
             folder,
@@ -141,6 +144,17 @@ def twin(
         output.show(f"profile {output.short(out)}", f"page    {output.short(page)}")
     if not made.predicted:
         raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+@contextlib.contextmanager
+def _resumed_by_twin() -> Iterator[None]:
+    """Makes hints to resume the review of the loads name this command."""
+    try:
+        yield
+    except DrivebayError as problem:
+        again = ": the same command with --resume"
+        problem.hint = re.sub(r": drivebay review --resume .*", again, problem.hint)
+        raise
 
 
 def _review(**values: Any) -> review.Options:

@@ -8,7 +8,7 @@ import typer
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import print_json, table
+from drivebay.cli.output import print_json, show_wrapped, table
 from drivebay.common.errors import EXIT_CHECK_FAILED
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def _show_scored(plan: Plan, document: dict[str, Any]) -> None:
     _show_rows(document, document, fidelity.stale(), scored=True)
     median = summary["median_abs_error_pct"]
     error = "" if median is None else f", median error {median:.1f} %"
-    print(f"\nAs fitted: {summary['ok']} of {summary['n']} rows within their bounds{error}; "
-          f"{_uncovered(plan)}")  # fmt: skip
+    fitted = f"As fitted: {summary['ok']} of {summary['n']} rows within their bounds{error}"
+    show_wrapped(f"{fitted}; {_uncovered(plan)}", "\n", 0)
 
 
 def _show_modern(plan: Plan, document: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ def _show_modern(plan: Plan, document: dict[str, Any]) -> None:
 
     if not plan.rows:
         return
-    print(f"\n{tables.MODERN}")
+    show_wrapped(tables.MODERN, "\n", 0)
     _show_rows(document, document["unscored"], fidelity.stale_modern(), scored=False)
     print(f"\n{_uncovered(plan)}")
 
@@ -91,12 +91,11 @@ def _show_rows(document: dict[str, Any], part: dict[str, Any], stale: str, *, sc
     from drivebay.analysis import fidelity
     from drivebay.lab.validate import table as tables
 
-    print(tables.headline("all", part["summary"]))
-    for name, summary in part["drives"].items():
-        print(tables.headline(name, summary))
+    for name, summary in {"all": part["summary"], **part["drives"]}.items():
+        show_wrapped(tables.headline(name, summary))
     if stale:
-        print(f"leverage, errors without the row and intervals are stale: {stale}; "
-              f"{fidelity.AGAIN} recomputes them")  # fmt: skip
+        what = f"leverage, errors without the row and intervals are stale: {stale}"
+        show_wrapped(f"{what}; {fidelity.AGAIN} recomputes them")
     for name in fidelity.CLASSES:
         if rows := tables.lines(document, scored=scored, of_class=name):
             print(f"\n{name.capitalize()}")

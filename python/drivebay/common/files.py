@@ -1,4 +1,4 @@
-"""Writing files without overwriting others, and reporting errors of the operating system."""
+"""Writing files without overwriting others, names for them, and errors of the operating system."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ def refuse_foreign(path: Path, mark: bytes, kind: str, *, within: int = 4096) ->
         raise UserError(f"{path} exists and is not {kind}: it is not overwritten", "name another")
 
 
+def refuse_existing(path: Path | None, option: str) -> None:
+    """Raises UserError if something is at the path that an option names, even a broken link."""
+    if path is not None and os.path.lexists(path):
+        raise UserError(f"{option}: {path} exists already", "choose another name")
+
+
 def write_new(path: Path, text: str) -> None:
     """Writes a new file, and creates missing folders on its path. Raises UserError if the file
     exists; EnvironmentProblem if it cannot be written.
@@ -50,3 +56,13 @@ def write_new(path: Path, text: str) -> None:
             raise UserError(
                 f"{path} exists already", "choose another path, or remove the file"
             ) from None
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """Adds to `taken` a name that is not in it, numbered if need be, and returns it."""
+    own, number = name, 1
+    while own in taken:
+        number += 1
+        own = f"{name}-{number}"
+    taken.add(own)
+    return own

@@ -20,7 +20,7 @@ from pathlib import Path
 from drivebay import serving
 from drivebay.common import threads
 from drivebay.common.errors import EnvironmentProblem
-from drivebay.common.files import system_errors
+from drivebay.common.files import refuse_existing, system_errors
 from drivebay.crash import calls
 
 FUSE_WAIT_S = 30.0
@@ -41,6 +41,7 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str], writeback: f
     new file. `command`: words, without a shell. `writeback`: times a second at which files of the
     command are written back.
     """
+    refuse_existing(out, "recording")
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as name:
         folder = Path(name)
         options = serving.Options(

@@ -61,6 +61,8 @@ THETAS = np.arange(0.05, 4.0, 0.05)[:, None]
 """Exponents of Zipf's law that are tried."""
 ZONES = 20
 """Zones of the addresses of random writes."""
+LEAST_WRITES = 50 * ZONES
+"""Writes below which a trace tells little: with 50 writes, a zone's share is known within 14 %."""
 Ints = npt.NDArray[np.int64]
 
 
@@ -78,7 +80,7 @@ class Stream:
 @dataclass(frozen=True)
 class Load:
     """Load of a drive of the fleet: its use (`fleet_logs.uses`), its streams, bytes per second
-    written and read, and bytes that it holds.
+    written and read, bytes that it holds, and number of writes in its trace.
     """
 
     use: Fields
@@ -86,6 +88,7 @@ class Load:
     written_per_s: float
     read_per_s: float
     data_bytes: float
+    traced_writes: int
 
 
 def loads(logs: Sequence[Path], traced: Sequence[Path]) -> list[Load]:
@@ -128,7 +131,8 @@ def _load(use: Fields, path: Path) -> Load:
     seconds = max(np.ptp(time) / 1e9, 1e-3)
     paces = (use["written_per_day"], size[writes]), (use["read_per_day"], size[op == 0])
     rates = [known[0] / DAY_S if known else own.sum() / seconds for known, own in paces]
-    return Load(use, streams, max(1.0, rates[0]), float(rates[1]), use["data_bytes"] or end)
+    amounts = max(1.0, rates[0]), float(rates[1]), use["data_bytes"] or end
+    return Load(use, streams, *amounts, int(writes.sum()))
 
 
 def _streams(at: Ints, size: Ints, end: int, trimmed: int) -> list[Stream]:

@@ -20,7 +20,6 @@ import functools
 import math
 import threading
 import time
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -28,9 +27,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drivebay._core import Control, Mark
+from drivebay.analysis import published
 from drivebay.analysis import replicates as statistics
 from drivebay.analysis.replicates import CONFIDENCE, Estimate
-from drivebay.common import data, documents, threads
+from drivebay.common import documents, threads
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites.parts import Steady
 from drivebay.library.drives import FILL, Device, Drive
@@ -322,8 +322,7 @@ def age(
 
 def rated(drive: Drive) -> tuple[float | None, str]:
     """Endurance rating of a drive in 10^12 bytes, and its workload; None without a rating."""
-    text = (data.path("published") / "endurance.toml").read_text(encoding="utf-8")
-    rating = tomllib.loads(text).get(drive.name)
+    rating = published.table("endurance").get(drive.name)
     if rating is None:
         return None, ""
     tbw = rating.get("tbw", rating.get("dwpd", 0) * 5 * 365 * drive.capacity_bytes / 1e12)

@@ -104,8 +104,7 @@ def storing(folder: Path, *, resumable: bool = True) -> Iterator[None]:
 def explain(problem: OSError, folder: Path, *, resumable: bool = True) -> EnvironmentProblem:
     """Error and hint for a failed write to a result folder."""
     where = (problem.filename or folder) if resumable else folder
-    go_on = f"then: drivebay review --resume {shlex.quote(str(folder))}"
-    again = go_on if resumable else "then start the review again"
+    again = f"then: drivebay review --resume {shlex.quote(str(folder))}"
     match problem.errno:
         case errno.ENOSPC | errno.EDQUOT:
             return EnvironmentProblem(
@@ -123,13 +122,3 @@ def explain(problem: OSError, folder: Path, *, resumable: bool = True) -> Enviro
     if resumable:
         return EnvironmentProblem(message, f"make {folder} writable, {again}")
     return EnvironmentProblem(message, "choose a folder that you can write to with --out DIR")
-
-
-def unique(name: str, taken: set[str]) -> str:
-    """Adds to `taken` a name that is not in it, numbered if need be, and returns it."""
-    own, number = name, 1
-    while own in taken:
-        number += 1
-        own = f"{name}-{number}"
-    taken.add(own)
-    return own

@@ -17,8 +17,8 @@ from typing import Any
 from drivebay.common import documents, provenance
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
+from drivebay.common.files import unique
 from drivebay.definitions.suites import Phase, Suite, Test, Workload
-from drivebay.results.files import unique
 from drivebay.results.manifest import Manifest, StepEntry, Tool
 from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, TOTALS, PhaseResult
 from drivebay.results.writing import Folder
@@ -69,7 +69,7 @@ class Foreign:
         UserError
             If `out` exists, or its name is not UTF-8.
         EnvironmentProblem
-            If it cannot be written.
+            If it cannot be written; then nothing is left of it.
         """
         if not documents.is_utf8(str(out.absolute())):
             raise UserError(f"{printable(str(out))}: its name is not UTF-8", "choose another --out")
@@ -108,9 +108,8 @@ class Foreign:
             },
             steps=tuple(StepEntry(id=test.id, title=test.title, seed=0) for test, _ in tests),
         )
-        with Folder.create(out, manifest) as folder:
-            for test, phases in tests:
-                folder.write_step(test.id, phases)
+        steps = {test.id: phases for test, phases in tests}
+        with Folder.create(out, manifest, steps) as folder:
             folder.log("finished")
         return out
 

@@ -125,9 +125,11 @@ class Manifest(Data):
         """Content of the file."""
         return files.json_bytes(self.model_dump(mode="json", by_alias=True))
 
-    def with_step(self, entry: StepEntry) -> Manifest:
-        """Returns the manifest with one step's entry replaced."""
-        steps = tuple(entry if step.id == entry.id else step for step in self.steps)
+    def with_step(self, step_id: str, **changes: Any) -> Manifest:
+        """Returns the manifest with one step's entry changed."""
+        steps = tuple(
+            step.model_copy(update=changes) if step.id == step_id else step for step in self.steps
+        )
         return self.model_copy(update={"steps": steps})
 
 

@@ -13,6 +13,7 @@ import glob
 import json
 import os
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 from drivebay.common.errors import UserError
 from drivebay.results import checking, files, history, manifest
 from drivebay.results.checking import DOCUMENT, RAW, SCHEMAS, Damage
-from drivebay.results.manifest import STEPS, Manifest, StepEntry
+from drivebay.results.manifest import STEPS, Manifest
 from drivebay.results.records import TOTALS, PhaseResult, labelled
 
 LOG = "log.jsonl"
@@ -46,8 +47,11 @@ class Folder:
         self._mutex = threading.Lock()
 
     @classmethod
-    def create(cls, path: Path, content: Manifest) -> Folder:
-        """Creates a new folder; it appears with its manifest in it, or not at all.
+    def create(
+        cls, path: Path, content: Manifest, steps: Mapping[str, list[PhaseResult]] | None = None
+    ) -> Folder:
+        """Creates a new folder; it appears with its manifest and these finished tests in it, or not
+        at all.
 
         Raises
         ------
@@ -58,26 +62,30 @@ class Folder:
         """
         with files.storing(path, resumable=False):
             path = path.absolute()
-            if os.path.lexists(path):
-                _must_be_empty(path)
-                build = path
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _remove_leftovers(path)
-                build = path.with_name(f"{files.PARTIAL}{path.name}-{os.getpid()}")
-                build.mkdir()
-            try:
+            build = path
+            go_on = f", or go on with that one: drivebay review --resume {path}"
+            other = f"choose another folder with --out{go_on if steps is None else ''}"
+            with contextlib.ExitStack() as undo:
+                if os.path.lexists(path):
+                    _must_be_empty(path, other)
+                else:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    _remove_leftovers(path)
+                    build = path.with_name(f"{files.PARTIAL}{path.name}-{os.getpid()}")
+                    build.mkdir()
+                    undo.callback(_discard, build)
                 log = _open_log(build, create=True)
+                for name in (STEPS, LOG):
+                    undo.callback(_discard, build / name)
                 (build / STEPS).mkdir()
+                for step_id, phases in (steps or {}).items():
+                    sums = _store(build, step_id, phases)
+                    content = content.with_step(step_id, state="done", files=sums)
                 files.replace(build / manifest.NAME, content.encoded())
                 if build != path:
-                    _rename_new(build, path)
+                    _rename_new(build, path, other)
+                undo.pop_all()
                 files.flush_directory(path.parent)
-            except BaseException:
-                if build != path:
-                    with contextlib.suppress(OSError):
-                        files.remove_tree(build)
-                raise
         folder = cls(path, log, content)
         folder.log("created", version=content.tool.version, **_process())
         return folder
@@ -121,7 +129,7 @@ class Folder:
                     checking.step(self.path, entry, test)
                 except Damage as problem:
                     damages.append(problem)
-                    self._set(entry, state="pending", error=None, files={})
+                    self._set(entry.id, state="pending", error=None, files={})
         done = {entry.id for entry in self._manifest.steps if entry.state == "done"}
         for left in steps.iterdir():
             if left.name not in done:
@@ -146,32 +154,14 @@ class Folder:
         EnvironmentProblem
             If the disk is full or not writable; the step is then unchanged.
         """
-        entry = self._entry(step_id)
-        partial = self.path / f"{files.PARTIAL}{step_id}"
-        place = self.path / STEPS / step_id
         with files.storing(self.path):
-            try:
-                files.remove_tree(partial)
-                partial.mkdir()
-                _write_phases(partial, step_id, phases)
-                sums = {
-                    f"{STEPS}/{step_id}/{file.relative_to(partial).as_posix()}": files.sha256(file)
-                    for file in sorted(partial.rglob("*"))
-                    if file.is_file()
-                }
-                files.remove_tree(place)
-                partial.rename(place)
-                files.flush_directory(place.parent)
-                self._set(entry, state="done", error=None, files=sums)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    files.remove_tree(partial)
-                raise
+            sums = _store(self.path, step_id, phases)
+            self._set(step_id, state="done", error=None, files=sums)
 
     def fail_step(self, step_id: str, error: str) -> None:
         """Records why a test did not finish; it runs again on resume."""
         with files.storing(self.path):
-            self._set(self._entry(step_id), state="failed", error=error, files={})
+            self._set(step_id, state="failed", error=error, files={})
 
     def log(self, event: str, **details: Any) -> None:
         """Adds a line with the time of day to log.jsonl. Failures are ignored, so that a review
@@ -195,12 +185,9 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _entry(self, step_id: str) -> StepEntry:
-        return next(entry for entry in self._manifest.steps if entry.id == step_id)
-
-    def _set(self, entry: StepEntry, **changes: Any) -> None:
+    def _set(self, step_id: str, **changes: Any) -> None:
         with self._mutex:
-            changed = self._manifest.with_step(entry.model_copy(update=changes))
+            changed = self._manifest.with_step(step_id, **changes)
             files.replace(self.path / manifest.NAME, changed.encoded())
             self._manifest = changed
 
@@ -209,15 +196,11 @@ def _process() -> dict[str, Any]:
     return {"pid": os.getpid(), "boot_id": history.boot_id()}
 
 
-def _must_be_empty(path: Path) -> None:
+def _must_be_empty(path: Path, other: str) -> None:
     if not path.is_dir():
         raise Taken(f"{path} is a file", "give a folder that does not exist yet: --out DIR")
     if (path / manifest.NAME).exists():
-        raise Taken(
-            f"{path} holds a result already; results are never overwritten",
-            "choose another folder with --out, or go on with that one: drivebay review --resume "
-            f"{path}",
-        )
+        raise Taken(f"{path} holds a result already; results are never overwritten", other)
     if any(path.iterdir()):
         raise Taken(
             f"{path} is not empty", "give a folder that is empty or does not exist yet: --out DIR"
@@ -232,12 +215,12 @@ def _remove_leftovers(path: Path) -> None:
             files.remove_tree(left)
 
 
-def _rename_new(build: Path, path: Path) -> None:
+def _rename_new(build: Path, path: Path, other: str) -> None:
     try:
         build.rename(path)
     except OSError:
         if path.exists():
-            _must_be_empty(path)
+            _must_be_empty(path, other)
         raise
 
 
@@ -256,6 +239,32 @@ def _open_log(folder: Path, *, create: bool) -> IO[bytes]:
         log.close()
         raise
     return log
+
+
+def _discard(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        files.remove_tree(path)
+
+
+def _store(folder: Path, step_id: str, phases: list[PhaseResult]) -> dict[str, str]:
+    """Stores the files of a finished test, all or none; returns their checksums by path."""
+    partial, place = folder / f"{files.PARTIAL}{step_id}", folder / STEPS / step_id
+    try:
+        files.remove_tree(partial)
+        partial.mkdir()
+        _write_phases(partial, step_id, phases)
+        sums = {
+            f"{STEPS}/{step_id}/{file.relative_to(partial).as_posix()}": files.sha256(file)
+            for file in sorted(partial.rglob("*"))
+            if file.is_file()
+        }
+        files.remove_tree(place)
+        partial.rename(place)
+    except BaseException:
+        _discard(partial)
+        raise
+    files.flush_directory(place.parent)
+    return sums
 
 
 def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from drivebay.common import docstrings, units
 from drivebay.common.errors import UserError
+from drivebay.common.files import refuse_existing
 
 if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
@@ -321,8 +322,9 @@ def _kind(hint: Any) -> Any:
 
 
 def check(drives: Sequence[Drive], options: Options) -> None:
-    """Raises UserError if hosts cannot reach every drive, or if drives share a file or an
-    identity."""
+    """Raises UserError if hosts cannot reach every drive, a recording exists, or drives share a
+    file or an identity.
+    """
     if not options.nbd and not options.nvme_tcp:
         for drive in drives:
             if drive.vfio_user is None and not drive.ublk:
@@ -330,6 +332,8 @@ def check(drives: Sequence[Drive], options: Options) -> None:
                     "serve: no address to listen on",
                     f"drivebay serve {drive.profile.name} --nbd unix:/tmp/drive.sock",
                 )
+    for drive in drives:
+        refuse_existing(drive.record, "--record")
     for key in ("vfio_user", "data", "state", "record", "serial", "nqn", "eui64"):
         values = [getattr(drive, key) for drive in drives if getattr(drive, key) is not None]
         if len(values) > len(set(values)):

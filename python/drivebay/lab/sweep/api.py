@@ -73,7 +73,7 @@ def run(
     )
     made = plan.make(given, where=where)
     store = Store(str(out or Path("drivebay-sweeps") / given.name))
-    outcome = engine.run(
+    failed = engine.run(
         made,
         store,
         _Quiet(),
@@ -82,7 +82,7 @@ def run(
         jobs=jobs,
         resume=resume,
     )
-    return Sweep(made, store, outcome.failed)
+    return Sweep(made, store, failed)
 
 
 class _Quiet:

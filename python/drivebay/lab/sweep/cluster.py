@@ -15,6 +15,7 @@ import contextlib
 import logging
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -131,11 +132,10 @@ def _connected(scheduler: Scheduler) -> Iterator[Cluster]:
 
 def resources(client: Any) -> dict[str, float]:
     """Sum of the resources that the workers announce."""
-    total: dict[str, float] = {}
+    total: Counter[str] = Counter()
     for worker in _announced(client):
-        for name, amount in worker.items():
-            total[name] = total.get(name, 0.0) + amount
-    return total
+        total.update(worker)
+    return dict(total)
 
 
 def _announced(client: Any) -> list[dict[str, float]]:

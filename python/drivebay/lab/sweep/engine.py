@@ -55,15 +55,6 @@ class Sink(Protocol):
         """A warning; the sweep continues."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of a sweep; `failed` maps numbers of runs to their errors."""
-
-    runs: int
-    done: int
-    failed: dict[int, str]
-
-
 @dataclass
 class _Attempt:
     index: int
@@ -82,12 +73,12 @@ def run(
     jobs: int | None = None,
     retries: int = RETRIES,
     resume: bool = False,
-) -> Outcome:
-    """Runs the missing runs of a sweep. Raises UserError if the store holds another sweep, or one
-    and `resume` is not set, or if connecting to the scheduler is not allowed; EnvironmentProblem
-    if no scheduler answers, a run needs more memory than there is, a worker is another build, or
-    the store cannot be written or is not shared with the workers; Interrupted on SIGINT, SIGTERM
-    or SIGHUP; finished runs are kept.
+) -> dict[int, str]:
+    """Runs the missing runs of a sweep; returns the errors of failed runs by number. Raises
+    UserError if the store holds another sweep, or one and `resume` is not set, or if connecting to
+    the scheduler is not allowed; EnvironmentProblem if no scheduler answers, a run needs more
+    memory than there is, a worker is another build, or the store cannot be written or is not
+    shared with the workers; Interrupted on SIGINT, SIGTERM or SIGHUP; finished runs are kept.
 
     Parameters
     ----------
@@ -103,7 +94,7 @@ def run(
     left = rounds.missing(plan, store, finished)
     if not left:
         sink.begin(plan.runs, len(finished), 0)
-        return Outcome(plan.runs, len(finished), {})
+        return {}
     if plan.spec.fleet is not None and scheduler is None:
         raise UserError(
             "a fleet needs a cluster, whose workers have the drives: --scheduler is missing",
@@ -129,7 +120,7 @@ def run(
             "and are kept",
             "go on with the same command and --resume",
         )
-    return Outcome(plan.runs, len(finished) + dispatcher.done, dispatcher.failed)
+    return dispatcher.failed
 
 
 def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
@@ -169,7 +160,6 @@ class _Dispatcher:
     ) -> None:
         self._plan, self._store, self._sink = plan, store, sink
         self._cluster, self._retries = cluster, retries
-        self.done = 0
         self.failed: dict[int, str] = {}
         self._waiting: deque[_Attempt] = deque()
         self._running: dict[Any, _Attempt] = {}
@@ -313,7 +303,6 @@ class _Dispatcher:
             raise EnvironmentProblem(str(error), answer["hint"])
         if error is None:
             self._check_shared_store(attempt.index)
-            self.done += 1
             if attempt.index in self._failed_before:
                 self._store.forget_failure(attempt.index, self._plan.fingerprint)
             for sentence in answer.get("warnings", ()):

@@ -1,20 +1,20 @@
 """Published statements in words as numbers, computed by the expressions of
 published/statements.toml.
 
-An expression has figures of runs by their names, numbers, + - * /, comparisons, and the functions
-of `FUNCTIONS`; nothing else of Python.
+An expression is Python with the figures of runs by their names and the functions of `FUNCTIONS`,
+and no other name. The file is a part of the package, as its code is.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from drivebay.analysis import Measured, published
 from drivebay.lab.validate.values import Figures, NotReached, value_of
@@ -22,19 +22,6 @@ from drivebay.lab.validate.values import Figures, NotReached, value_of
 # Function that returns a figure of a run, by the run's index and the figure's name; raises
 # NotReached.
 Lookup = Callable[[int, str], Any]
-
-OPERATORS: Mapping[type, Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.USub: operator.neg,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-}
 
 
 def _farthest(values: Any, middle: float) -> Any:
@@ -53,9 +40,9 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Figure:
-    """A figure of all runs, each looked up when it is needed."""
+@dataclass(frozen=True, eq=False)
+class _Figure(NDArrayOperatorsMixin):
+    """A figure of all runs, each looked up when needed. As an operand it is the list of all."""
 
     name: str
     count: int
@@ -69,6 +56,9 @@ class _Figure:
             return value[tuple(rest)]
         values = np.array([self.lookup(place, self.name) for place in places], dtype=float)
         return values[(slice(None), *rest)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self[:]
 
 
 @dataclass(frozen=True)
@@ -88,11 +78,16 @@ class Statement:
         """Computes the number from figures by name. Raises NotReached if a run lacks a figure,
         or the statement's condition does not hold.
         """
+        figures = {
+            name: _Figure(name, count, lookup)  # type: ignore[abstract]  # has __array__ instead
+            for name in self.names
+        }
+        known = {**FUNCTIONS, **figures, "of": figures.__getitem__}
         with np.errstate(divide="raise", invalid="raise"):
             try:
-                if not _evaluated(ast.parse(self.holds, mode="eval").body, count, lookup):
+                if not eval(self.holds, {"__builtins__": {}}, known):
                     raise NotReached(self.otherwise)
-                return float(_evaluated(ast.parse(self.value, mode="eval").body, count, lookup))
+                return float(eval(self.value, {"__builtins__": {}}, known))
             except FloatingPointError:
                 raise NotReached(self.otherwise) from None
 
@@ -107,41 +102,6 @@ class Statement:
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     names.add(node.value)
         return frozenset(names)
-
-
-def _evaluated(node: ast.expr | ast.Slice | None, count: int, lookup: Lookup) -> Any:
-    def inner(below: ast.expr | None) -> Any:
-        value = _evaluated(below, count, lookup)
-        return value[:] if isinstance(value, _Figure) else value
-
-    match node:
-        case None:
-            return None
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            return _Figure(name, count, lookup)
-        case ast.Call(func=ast.Name(id="of"), args=[ast.Constant(value=str(name))]):
-            return _Figure(name, count, lookup)
-        case ast.Call(func=ast.Name(id=name), args=args):
-            return FUNCTIONS[name](*map(inner, args))
-        case ast.Subscript(value=value, slice=at):
-            return _evaluated(value, count, lookup)[inner(at)]
-        case ast.Slice(lower=lower, upper=upper, step=step):
-            return slice(inner(lower), inner(upper), inner(step))
-        case ast.Tuple(elts=parts):
-            return tuple(map(inner, parts))
-        case ast.Attribute(value=value, attr="T"):
-            return inner(value).T
-        case ast.UnaryOp(op=op, operand=operand):
-            return OPERATORS[type(op)](inner(operand))
-        case ast.BinOp(left=left, op=op, right=right):
-            return OPERATORS[type(op)](inner(left), inner(right))
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return OPERATORS[type(op)](inner(left), inner(right))
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(map(inner, parts))
-    raise AssertionError(f"statements.toml: {ast.unparse(node)} is not known")
 
 
 # Every statement, by its name in published/validation.toml.

@@ -144,7 +144,7 @@ const DrivebayBench = (() => {
     const figures = [...keys(), ...five.map((pair) => whole(...pair))];
     box.replaceChildren(
       el("div", { class: "controls" },
-        el("div", {}, el("label", { for: "q" }, "Filter"), el("input", { id: "q", type: "search", placeholder: "name, bus, suite", oninput: set("q") })),
+        el("div", {}, el("label", { for: "q" }, "Filter"), el("input", { id: "q", type: "search", placeholder: "name, folder, bus, suite", oninput: set("q") })),
         list("size", "Capacity", sizes), list("form", "Form factor", values("form", "all").sort()),
         list("kind", "Figures", [["", "simulated and measured"], ["virtual", "simulated only"], ["real", "measured only"]]),
         list("columns", "Columns", [["", "keys of reviewers"], ["tests", "figures of tests"]]),
@@ -156,14 +156,16 @@ const DrivebayBench = (() => {
   };
 
   // Name without a line break inside "(stand-in)".
-  const unbroken = (name) => name.split(/(?=\(stand-in\))/).map((part, i) => (i ? el("span", { class: "whole" }, part) : part));
+  const unbroken = (name) => name.split(/(\(stand-in\))/).map((part, i) => (i % 2 ? el("span", { class: "whole" }, part) : part));
 
   // Further facts below the name of a review, without those in the name.
   const besides = (review) => {
     const more = review.labels.filter((label) => !review.name.includes(label));
     if (!reviews.every(({ suite }) => suite === reviews[0].suite)) more.unshift(review.suite);
     if (review.stand_in) more.unshift("too little is published");
-    return more.length ? el("small", {}, more.join("; ")) : null;
+    const twice = reviews.filter(({ drive }) => drive === review.drive).length > 1;
+    if (twice && !review.name.endsWith(`, ${review.folder}`)) more.unshift(review.folder);
+    return more.some(Boolean) ? el("small", {}, more.filter(Boolean).join("; ")) : null;
   };
 
   const showList = () => {
@@ -419,7 +421,7 @@ const DrivebayBench = (() => {
       ({ reviews, tests, five } = data);
       for (const review of reviews) {
         review.size = sizeOf(review.bytes);
-        review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", capacityOf(review.bytes), review.size, review.form, review.group, ...review.labels].join(" ").toLowerCase();
+        review.search = [review.name, review.folder, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", capacityOf(review.bytes), review.size, review.form, review.group, ...review.labels].join(" ").toLowerCase();
         byKey.set(review.key, review);
       }
       const runs = new Map();

@@ -14,6 +14,7 @@ from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.groups import NAMES, mix_words
 from drivebay.analysis.modified import changes
 from drivebay.common import units
+from drivebay.common.files import unique
 from drivebay.definitions.suites import Test, spoken
 from drivebay.report.base.theme import SERIES
 
@@ -94,7 +95,7 @@ def who_of(entry: Entry) -> str:
 
 def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
     """Entries with unique names, in the given order: drives with the same title get their seed,
-    then a number.
+    then the name of their folder.
     """
     titles = [drive_title(review) for review in reviews]
     if len(reviews) == 1:
@@ -107,13 +108,13 @@ def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
     names = [
         seed if names.count(name) > 1 else name for name, seed in zip(names, seeds, strict=True)
     ]
-    numbered = [
-        f"{name}, no. {number + 1}" if names.count(name) > 1 else name
-        for number, name in enumerate(names)
-    ]
+    own, taken = [], set[str]()
+    for name, r in zip(names, reviews, strict=True):
+        folder = f", {r.result.folder.resolve().name}" if names.count(name) > 1 else ""
+        own.append(unique(f"{name}{folder}", taken))
     return tuple(
         Entry(f"d{number}", name, title, SERIES[number % len(SERIES)], review)
-        for number, (name, title, review) in enumerate(zip(numbered, titles, reviews, strict=True))
+        for number, (name, title, review) in enumerate(zip(own, titles, reviews, strict=True))
     )
 
 

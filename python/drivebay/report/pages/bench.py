@@ -24,6 +24,7 @@ from pathlib import Path
 from drivebay.analysis import explain, nearest, trust
 from drivebay.analysis.comparable import how
 from drivebay.analysis.rank_keys import TABLE
+from drivebay.common.files import unique
 from drivebay.report.base.markup import Html, el, script_json, squeezed
 from drivebay.report.base.runs import Entry
 from drivebay.report.base.text import number
@@ -89,7 +90,7 @@ def shown(
                 key = test_id if not count else f"{test_id}.{count + 1}"
                 variants[test_id, test["how"]] = Variant(key, test_id, test)
             own[test_id] = variants[test_id, test["how"]].key
-        key = files.unique(re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-") or "review", taken)
+        key = unique(re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-") or "review", taken)
         shown_reviews.append(Shown(key, about, own, entry))
     return shown_reviews, list(variants.values())
 
@@ -257,8 +258,9 @@ def write(
             shutil.rmtree(out / name, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARK).touch()
+    named = zip(entries, folders, strict=True)
     reviews, variants = shown(
-        [*map(digest, entries), *shipped],
+        [*({**digest(entry), "folder": folder} for entry, folder in named), *shipped],
         [*folders, *(review["profile"] for review in shipped)],
         [*entries, *(None for _ in shipped)],
     )

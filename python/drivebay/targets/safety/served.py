@@ -16,7 +16,6 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 from drivebay.common import inotify
 from drivebay.common.errors import UserError
@@ -86,10 +85,5 @@ class ServedFile:
         if self._mark is not None:
             self._mark.end()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
