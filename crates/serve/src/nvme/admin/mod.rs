@@ -24,17 +24,13 @@ use super::subsystem::Subsystem;
 use super::{access, features, logs, placement};
 use crate::interface::drive::Drive;
 
-fn to_host(bytes: u64) -> Transfer {
-    Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX))
-}
-
 /// Data transfer of a fabrics command, according to its own fields; `None` for an unknown command,
 /// and for Connect on a connected queue.
 pub(super) fn fabrics_transfer(sqe: &Sqe, is_connected: bool) -> Option<Transfer> {
     Some(match FabricsType::from_sqe(sqe) {
         FabricsType::Connect { .. } if !is_connected => Transfer::FromHost(1024),
         FabricsType::AuthenticationSend { bytes, .. } => Transfer::FromHost(bytes),
-        FabricsType::AuthenticationReceive { bytes, .. } => to_host(bytes.into()),
+        FabricsType::AuthenticationReceive { bytes, .. } => Transfer::ToHost(bytes),
         FabricsType::Connect { .. } | FabricsType::Other(_) => return None,
         _ => Transfer::None,
     })
@@ -43,6 +39,7 @@ pub(super) fn fabrics_transfer(sqe: &Sqe, is_connected: bool) -> Option<Transfer
 /// Data transfer of an admin command, according to its own fields; `None` if a controller of this
 /// kind does not support it.
 pub(super) fn transfer(sqe: &Sqe, kind: Kind, identity: &Identity) -> Option<Transfer> {
+    let to_host = |bytes: u64| Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
     Some(match supported(sqe, kind, identity)? {
         AdminOpcode::Identify => to_host(4096),
         AdminOpcode::GetLogPage => to_host(sqe.log_bytes()),

@@ -189,14 +189,9 @@ impl PciDevice {
     }
 
     /// Reads the data of a command from the guest's memory.
-    fn fetch(
-        &self,
-        sqe: &Sqe,
-        transfer: Option<Transfer>,
-        into: &mut Vec<u8>,
-    ) -> Result<(), Status> {
+    fn fetch(&self, sqe: &Sqe, data: Option<Transfer>, into: &mut Vec<u8>) -> Result<(), Status> {
         // Execution refuses an opcode that is not supported, whatever its other fields are.
-        let Some(transfer) = transfer else { return Ok(()) };
+        let Some(transfer) = data else { return Ok(()) };
         check_flags(Kind::Pci, sqe)?;
         let (Transfer::FromHost(bytes) | Transfer::ToHost(bytes)) = transfer else { return Ok(()) };
         refuse_if(bytes > self.transfer_max, Status::INVALID_FIELD)?;
