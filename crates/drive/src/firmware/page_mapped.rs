@@ -180,11 +180,11 @@ impl PageMappedMedia {
         path: &mut Path,
     ) -> Result<(Nanos, bool), DeviceError> {
         let ready = match io.op {
+            Op::Read => self.read(from, io, path),
             Op::Flush => self.flush(from, path),
-            _ if self.backend.is_read_only() && !matches!(io.op, Op::Read | Op::ZoneOffline) => {
+            _ if self.backend.is_read_only() && io.op != Op::ZoneOffline => {
                 return Err(self.worn_out());
             }
-            Op::Read => self.read(from, io, path),
             Op::Write | Op::WriteFua | Op::Append | Op::ZrwaWrite => self.write(from, io, path)?,
             Op::Trim => self.trim(from, io, path),
             Op::WriteZeroes => self.write_zeroes(from, io, path)?,

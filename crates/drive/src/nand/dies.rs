@@ -210,6 +210,12 @@ impl Nand {
         self.choose_rule();
     }
 
+    /// Geometry of the flash.
+    #[inline(always)]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
     /// The plug-in that schedules reads, if there is one.
     #[inline]
     pub fn scheduler(&self) -> Option<&Plugin> {

@@ -137,7 +137,7 @@ impl DataPath {
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
             pages += u32::from(buffer.give_back(program.number - (earlier << plane_shift), end));
         }
-        buffer.note_program(&self.geometry, program.page, end, pages);
+        buffer.note_program(&self.nand, program.page, end, pages);
     }
 
     /// Asks the dies for all programs.
@@ -212,7 +212,7 @@ impl DataPath {
         let buffer = &mut self.buffers[stream];
         buffer.take(free_at);
         buffer.give_back(buffer.taken() - 1, Ticket::ENDED);
-        buffer.note_program(&self.geometry, page, Ticket::ENDED, 1);
+        buffer.note_program(&self.nand, page, Ticket::ENDED, 1);
     }
 
     /// Time when a stream's next place in the buffer is free.
@@ -313,10 +313,8 @@ impl DataPath {
     /// program.
     pub fn safe_at(&self, stream: usize, pages: Range<u64>, at: Nanos) -> Option<Nanos> {
         let buffer = &self.buffers[stream];
-        if pages.clone().any(|page| buffer.waits(page)) {
-            return None;
-        }
-        Some(pages.map(|page| buffer.end_of(page, &self.nand)).fold(at, Nanos::max))
+        let safe = pages.map(|page| buffer.end_of(page, &self.nand)).fold(at, Nanos::max);
+        (safe < NEVER).then_some(safe)
     }
 
     /// Promises that all that was placed before a superblock was reclaimed survives a power cut

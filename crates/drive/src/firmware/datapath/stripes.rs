@@ -153,8 +153,10 @@ impl Stripes {
     }
 
     /// True if a flash page lies on a die that failed with data on it.
+    #[inline(always)]
     pub fn is_lost(&self, page: u32) -> bool {
-        self.place_of(page).is_some_and(|place| place >= self.left_out_of(page))
+        !self.failed.is_empty()
+            && self.place_of(page).is_some_and(|place| place >= self.left_out_of(page))
     }
 
     /// Flash pages that a lost one is computed from; none if they do not suffice.

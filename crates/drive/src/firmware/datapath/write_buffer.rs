@@ -15,7 +15,7 @@ use drivebay_units::Nanos;
 
 use crate::nand::dies::{Nand, Ticket};
 use crate::persist::{StateError, ensure, persist};
-use crate::profile::{BufferRelease, Geometry};
+use crate::profile::BufferRelease;
 use release::Release;
 
 /// A ring of flash pages on their way.
@@ -135,9 +135,9 @@ impl WriteBuffer {
 
     /// Notes a program of a flash page's die that takes the data of so many of the pages.
     #[inline]
-    pub fn note_program(&mut self, g: &Geometry, page: u32, program: Ticket, pages: u32) {
+    pub fn note_program(&mut self, nand: &Nand, page: u32, program: Ticket, pages: u32) {
         if let Some(release) = &mut self.release {
-            release.note_program(g.die_of(page), program, pages);
+            release.note_program(nand, page, program, pages);
         }
     }
 

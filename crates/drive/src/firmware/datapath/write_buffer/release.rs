@@ -47,12 +47,13 @@ impl Release {
         }
     }
 
-    /// Notes a program of a die that takes the data of so many places.
-    pub fn note_program(&mut self, die: u32, program: Ticket, places: u32) {
+    /// Notes a program of a flash page's die that takes the data of so many places.
+    pub fn note_program(&mut self, nand: &Nand, page: u32, program: Ticket, places: u32) {
+        let die = nand.geometry().die_of(page);
         let programs = &mut self.dies[die as usize];
         programs.push_back((program, places));
         if programs.len() == self.together {
-            self.next.push(Reverse((Nanos::ZERO, die)));
+            self.next.push(Reverse((nand.end_of(program), die)));
         }
     }
 
@@ -71,10 +72,9 @@ impl Release {
             let given_back = programs.drain(..self.together);
             self.freed += given_back.map(|(_, places)| u64::from(places)).sum::<u64>();
             self.freed_at = self.freed_at.max(end);
-            if programs.len() < self.together {
-                PeekMut::pop(first);
-            } else {
-                *first = Reverse((Nanos::ZERO, die));
+            match programs.get(self.together - 1) {
+                Some(&(program, _)) => *first = Reverse((nand.end_of(program), die)),
+                None => _ = PeekMut::pop(first),
             }
         }
         self.freed_at
