@@ -1,9 +1,9 @@
 """fio runs on served drives, whose own counters tell the truth; does the judge find the flaw?
 
-Run: .venv/bin/python examples/judge/served.py FOLDER [FLAW...]. It needs fio with its engine nbd
-and 6 GB of memory, and takes a quarter of an hour for each flaw. Files are kept. Prints a table as
-made.py does. Drives run in slow motion, so that not this machine limits them. The truth is written
-before the judge reads fio's files:
+Run: .venv/bin/python examples/judge/served.py FOLDER [FLAW...]. It needs fio with its engine nbd,
+6 GB of memory, and 20 minutes for each flaw on an idle machine. Files are kept. Prints a table as
+made.py does. Drives run in slow motion, so that the machine does not limit them; runs that it did
+not keep up with are left out. The truth is written before the judge reads fio's files:
 
 - slc: the drive counts more bytes written than its SLC cache has. Runs that end within a tenth of
   it are left out.
@@ -45,7 +45,8 @@ BARE: dict[str, tuple[int | None, float]] = {
     "sn770-1tb": (None, 1 / 16),
     "t700-1tb": (None, 1 / 40),
 }
-ROOMS = (20, 40, 60, 66)
+ROOMS = (20, 40, 57, 60, 63, 66)
+KEPT_UP_PERCENT = 95
 Run = tuple[str, list[str], dict[str, object]]
 """Drive, options of serve, and options of fio."""
 
@@ -122,6 +123,8 @@ def measure(path: Path, drive: str, more: list[str], options: dict[str, object])
 def has(flaw: str, truth: dict[str, Any]) -> bool | None:
     """True if the drive has the flaw; None if the run is left out."""
     states = truth["states"]
+    if truth["kept_up_percent"] < KEPT_UP_PERCENT:
+        return None
     if flaw == "slc":
         drive = drivebay.drive(truth["drive"])
         if truth["drive"] in UNCACHED:
