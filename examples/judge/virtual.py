@@ -1,7 +1,7 @@
 """Virtual drives with a known flaw, exported as fio's JSON and logs; does the judge find it?
 
-Run: .venv/bin/python examples/judge/virtual.py FOLDER [FLAW...]. It takes some minutes and prints
-a table as made.py does. The model knows the truth: if it has an SLC cache that is smaller than what
+Run: .venv/bin/python examples/judge/virtual.py FOLDER [FLAW...]. It takes a quarter of an
+hour and prints a table as made.py does. The model knows the truth: if it has an SLC cache that is smaller than what
 was written, if it was throttled, if it was filled, how many I/Os lie above a percentile.
 """
 
@@ -18,10 +18,20 @@ from drivebay.lab.judge import judge
 WAYS = ("read", "write")
 PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 CACHED = ("970-evo-plus-250gb", "970-evo-plus-500gb", "980-pro-500gb", "samsung-980-250gb")
-BARE = ("970-evo-plus-250gb", "samsung-980-250gb", "980-pro-500gb", "sn850x-1tb")
+BARE = (
+    *("970-evo-plus-250gb", "samsung-980-250gb", "980-pro-500gb", "sn850x-1tb", "sn770-1tb"),
+    *("970-evo-plus-500gb", "970-evo-plus-1tb", "samsung-980-500gb", "samsung-980-1tb"),
+    *("980-pro-1tb", "p41-plus-1tb"),
+)
 DEPTHS = (1, 2, 4, 8, 16)
-SATA = ("samsung-850-pro-512", "samsung-840-pro-512", "sandisk-extreme-pro-480")
-LINKED = (*SATA, "sn850x-1tb")
+SATA = (
+    *("samsung-850-pro-512", "samsung-840-pro-512", "sandisk-extreme-pro-480"),
+    "corsair-neutron-xt-480",
+)
+LINKED = (
+    *(*SATA, "sn850x-1tb", "980-pro-1tb", "sn770-1tb", "970-evo-plus-1tb", "samsung-980-1tb"),
+    *("xp941-512", "sm951-nvme-256", "plextor-m6e-512"),
+)
 UNCACHED = ("7450-pro-960", "pm9a3-960", "sm951-nvme-512", "sm951-ahci-256")
 
 
