@@ -1,8 +1,8 @@
 """Virtual drives with a known flaw, exported as fio's JSON and logs; does the judge find it?
 
-Run: .venv/bin/python examples/judge/virtual.py FOLDER [FLAW...]. It takes a quarter of an
-hour and prints a table as made.py does. The model knows the truth: if it has an SLC cache that is smaller than what
-was written, if it was throttled, if it was filled, how many I/Os lie above a percentile.
+Run: .venv/bin/python examples/judge/virtual.py FOLDER [FLAW...]. It takes a quarter of an hour and
+prints a table as made.py does. The model knows the truth: if it has an SLC cache that is smaller
+than what was written, if it was throttled, if it was filled, how many I/Os lie above a percentile.
 """
 
 import itertools
