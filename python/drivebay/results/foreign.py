@@ -124,7 +124,8 @@ def rates_only(
 ) -> PhaseResult:
     """A phase of which only rates are known, and perhaps the mean latency: all counts are 0. By
     default the I/Os per second are those of the workload's blocks."""
-    metrics = {"mb_per_s": mb_per_s, "iops": iops or mb_per_s * 1e6 / workload.block_bytes}
+    iops = mb_per_s * 1e6 / workload.block_bytes if iops is None else iops
+    metrics = {"mb_per_s": mb_per_s, "iops": iops}
     metrics |= {} if latency_us is None else {"latency_ns_mean": 1000 * latency_us}
     none: dict[str, Any] = dict.fromkeys(TOTALS, 0)
     return PhaseResult(

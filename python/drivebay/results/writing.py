@@ -75,9 +75,9 @@ class Folder:
                     build.mkdir()
                     undo.callback(_discard, build)
                 log = _open_log(build, create=True)
-                for name in (STEPS, LOG):
-                    undo.callback(_discard, build / name)
+                undo.callback(_discard, build / LOG)
                 (build / STEPS).mkdir()
+                undo.callback(_discard, build / STEPS)
                 for step_id, phases in (steps or {}).items():
                     sums = _store(build, step_id, phases)
                     content = content.with_step(step_id, state="done", files=sums)

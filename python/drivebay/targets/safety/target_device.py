@@ -439,8 +439,11 @@ def refuse_if_held(target: TargetDevice) -> None:
     if target.device is not None:
         return  # its inspection detects this: an exclusive open
     refuse_leased(target)
-    # What cannot be opened is refused by other checks.
-    with contextlib.suppress(OSError), in_use.opened(target.path) as fd:
+    with contextlib.ExitStack() as stack:
+        try:
+            fd = stack.enter_context(in_use.opened(target.path))
+        except OSError:
+            return  # refused by other checks
         if not in_use.lock(fd):
             raise held_by_another(target)
 
