@@ -4,7 +4,7 @@ Source: two texts of version 2.0 in public repositories. 1 MB/s is 1,048,576 byt
 MB/s and that in iops of one run show; sequential requests have 16 MiB.
 
 Leaves out: access times, as the size of their requests is not known; scores; other languages than
-English. Extent and length of a run are not told.
+English. Extent and length of a run are unknown.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def read(path: Path, time_scale: float = 1.0) -> ImportedFile:
     """Reads the text of one result. Raises UserError if a row cannot be read."""
     importer, shown = named("as-ssd"), printable(str(path))
     text = text_of(path, importer.again)
-    found = _FIELD.findall(text)
-    if sum(name == "AS SSD Benchmark" for name, _ in found) > 1:
+    headers = _FIELD.findall(text)
+    if sum(name == "AS SSD Benchmark" for name, _ in headers) > 1:
         raise UserError(f"{shown} holds several results", "save each in a file of its own")
-    fields = {name: printable(value) for name, value in found}
+    fields = {name: printable(value) for name, value in headers}
     warnings = {"I/Os are not counted: only rates are known", "access times are left out"}
     phases, section = [], ""
     for number, whole in enumerate(text.split("\n"), 1):
