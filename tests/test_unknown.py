@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import errno
+import fcntl
 import mmap
 import os
 import signal
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from loops import loop, needs_root, sparse
@@ -576,3 +578,19 @@ def test_all_are_ended_that_are_told_to() -> None:
     begun = time.monotonic()
     assert watch.end_all([other.pid for other in others], 60)
     assert time.monotonic() - begun < 60 and all(other.wait() == -9 for other in others)
+
+
+def test_a_lock_that_cannot_be_asked_for_is_not_a_free_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    target = Mock(device=None, path=tmp_path / "file")
+    monkeypatch.setattr(target_device, "refuse_leased", lambda _: None)
+    target_device.refuse_if_held(target)
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(OSError, match=os.strerror(errno.ENOLCK)):
+        target_device.refuse_if_held(target)
